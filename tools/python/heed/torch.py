@@ -108,7 +108,7 @@ def check(
         if plain is None and reference is function:
             notes = ["rounding is not checked, because plain is the function itself; pass another plain version"]
         others = [calls.like(reference, torch.float64), calls.like(plain or reference, calls.dtype)]
-    return calls.report(run(problem, calls.values(), seed, max_entries, order, others), notes)
+    return calls.run(problem, seed, max_entries, order, others, notes)
 
 
 def check_jvp(
@@ -127,7 +127,7 @@ def check_jvp(
     calls = _Calls(function, inputs)
     problem = calls.problem(layouts)
     problem.jvp = calls.jvp
-    return calls.report(run(problem, calls.values(), seed, max_entries))
+    return calls.run(problem, seed, max_entries)
 
 
 @dataclass
@@ -223,8 +223,18 @@ class _Calls:
                              f"needs {self.names} and {self.shapes}, those of the function")  # fmt: skip
         return other.problem(layouts=False)
 
-    def report(self, report: Report, notes: Sequence[str] = ()) -> Report:
-        """Adds notes, and names the inputs and outputs if their numbers are not those of the function."""
+    def run(
+        self,
+        problem: Problem,
+        seed: int,
+        max_entries: int,
+        order: int = 1,
+        others: Sequence[Problem] = (),
+        notes: Sequence[str] = (),
+    ) -> Report:
+        """Runs a check. Its text names the inputs and outputs if their numbers are not those of the function."""
+        with self.recording():
+            report = run(problem, self.values(), seed, max_entries, order, others)
         notes = [*notes]
         notes += [f"result {i} ({_type_name(y)}) requires no gradient: left out"
                  for i, y in enumerate(self.first) if i not in self.checked]  # fmt: skip
@@ -236,10 +246,17 @@ class _Calls:
 
     @contextlib.contextmanager
     def recording(self) -> Iterator[None]:
-        """Within it, torch's random state is that of the caller. Afterwards, it is as before."""
+        """Within it, calls can be made. Afterwards, torch's random state is as before."""
         devices = sorted({leaf.device.index for leaf in self.leaves if leaf.device.type == "cuda"})
+        self.random_states = [(torch.cuda.set_rng_state, torch.cuda.get_rng_state(d), d) for d in devices]
+        self.random_states.append((torch.set_rng_state, torch.get_rng_state()))
         with torch.random.fork_rng(devices), torch.enable_grad():
             yield
+
+    def restart(self) -> None:
+        """Sets torch's random state to that of the caller."""
+        for set_state, *state in self.random_states:
+            set_state(*state)
 
     def tensors(self, arrays: Arrays) -> Tensors:
         # Parameters keep their layout, because their module makes them.
@@ -274,8 +291,8 @@ class _Calls:
     def forward(self, arrays: Arrays) -> Tensors:
         bits = [x.tobytes() for x in arrays]
         xs = self.tensors(arrays)
-        with self.recording():
-            ys = self.outputs(xs)
+        self.restart()
+        ys = self.outputs(xs)
         self.graphs = [_Graph(bits, xs, ys), *self.graphs[:1]]
         _copy_back(xs, arrays)
         return ys
@@ -293,13 +310,13 @@ class _Calls:
             self.last = grad_outputs, tensors
         given, dys = zip(*[(y, v) for y, v in zip(ys, self.last[1]) if v is not None])
         versions = [t._version for t in xs + ys]
-        with self.recording():
-            try:
-                gradients = torch.autograd.grad(given, xs, dys, allow_unused=True, retain_graph=True)
-            except RuntimeError as e:
-                if graph.used:
-                    raise Refusal(_library.SINGLE_USE) from e
-                raise
+        self.restart()
+        try:
+            gradients = torch.autograd.grad(given, xs, dys, allow_unused=True, retain_graph=True)
+        except RuntimeError as e:
+            if graph.used:
+                raise Refusal(_library.SINGLE_USE) from e
+            raise
         graph.used = True
         if [t._version for t in xs + ys] != versions:
             raise RuntimeError("the backward pass changes an input or an output in place, so that a second backward "
@@ -313,14 +330,14 @@ class _Calls:
         ts = [_tensor(t, x.dtype, x.device) for t, x in zip(tangents, graph.xs)]
         to = graph.xs + dys
         seconds: Sequence[torch.Tensor | None] = [None] * len(to)
+        self.restart()
         try:
-            with self.recording():
-                gradients = torch.autograd.grad(graph.ys, graph.xs, dys, create_graph=True, allow_unused=True)
-                pairs = [(g, t) for g, t in zip(gradients, ts) if g is not None and g.requires_grad]
-                if pairs:
-                    given, vs = zip(*pairs)
-                    _require_derivatives([g.grad_fn for g in given])
-                    seconds = torch.autograd.grad(given, to, vs, allow_unused=True, retain_graph=True)
+            gradients = torch.autograd.grad(graph.ys, graph.xs, dys, create_graph=True, allow_unused=True)
+            pairs = [(g, t) for g, t in zip(gradients, ts) if g is not None and g.requires_grad]
+            if pairs:
+                given, vs = zip(*pairs)
+                _require_derivatives([g.grad_fn for g in given])
+                seconds = torch.autograd.grad(given, to, vs, allow_unused=True, retain_graph=True)
         except RuntimeError as e:
             if "is not implemented" not in str(e):
                 raise
@@ -329,7 +346,8 @@ class _Calls:
 
     def jvp(self, arrays: Arrays, tangents: Arrays) -> Tensors:
         ts = [_tensor(t, x.dtype, x.device) for t, x in zip(tangents, self.leaves)]
-        with self.recording(), forward_ad.dual_level():
+        self.restart()
+        with forward_ad.dual_level():
             xs = [forward_ad.make_dual(x, t) for x, t in zip(self.tensors(arrays), ts)]
             ys = self.outputs(xs)
             results = [forward_ad.unpack_dual(y).tangent for y in ys]
@@ -376,7 +394,8 @@ def _tensor(array: np.ndarray, dtype: torch.dtype, device: torch.device) -> torc
 def _like(leaf: torch.Tensor, array: np.ndarray) -> torch.Tensor:
     """Returns a new leaf with these values. A contiguous array gets the strides of `leaf` unless it is expanded."""
     new = _tensor(array, leaf.dtype, leaf.device)
-    if array.base is None and not any(stride == 0 and size > 1 for size, stride in zip(leaf.size(), leaf.stride())):
+    expanded = any(stride == 0 and size > 1 for size, stride in zip(leaf.size(), leaf.stride()))
+    if array.base is None and new.stride() != leaf.stride() and not expanded:
         new = torch.empty_strided(leaf.size(), leaf.stride(), dtype=leaf.dtype, device=leaf.device).copy_(new)
     return new.requires_grad_()
 

@@ -57,7 +57,7 @@ done
 quiet configure autograd -DHEED_VERSION=0.1 -DHEED_COMPONENTS=autograd \
   -DCMAKE_DISABLE_FIND_PACKAGE_fmt=ON  # the component autograd does not need fmt
 build_and_run autograd gradient
-# The command of autograd/check/YOUR_GRADIENT.md, with the installed header and shared library.
+# The command of autograd/check/YOUR_GRADIENT_C.md, with the installed header and shared library.
 quiet cc -std=c11 "$here/../../examples/your_gradient.c" -I"$prefix/include/heed" -L"$prefix/lib" \
   -Wl,-rpath,"$prefix/lib" -lheed_check -lm -o "$scratch/your_gradient_c"
 "$scratch/your_gradient_c"

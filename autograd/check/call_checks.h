@@ -15,11 +15,13 @@ namespace heed::autograd {
 /// the difference that rounding explains; nullopt if rounding explains all differences. Both are
 /// the elements of arrays of these shapes. Rounding explains 2^10 rounding errors of the type of f,
 /// for the element or for 1/8 of the array's largest element, plus 4 times `noise`, which is called
-/// only if the former does not suffice. A NaN is always a difference.
+/// only if the former does not suffice. A NaN is always a difference. If `expected` may be a
+/// difference of larger terms, `scale` has elements of their size.
 std::optional<std::size_t> find_difference(const Values& got, const Values& expected,
                                            const std::vector<Shape>& shapes,
                                            const CheckedFunction& f,
-                                           const std::function<Values()>& noise);
+                                           const std::function<Values()>& noise,
+                                           const Values* scale = nullptr);
 
 /// Returns the name of element k of arrays of these shapes, such as "input 0 at [3]" for the kind
 /// "input".

@@ -156,6 +156,11 @@ class Torch(unittest.TestCase):
                       "missing gradient: one output; ", report.text)  # fmt: skip
         self.assertEqual(set(seen), {((4, 1), False), ((4, 1), True), ((1, 3), True), ((8, 2), True), ((0, 0), True)})
         self.assertTrue(check(lambda x: x.sum(1), leaf(3, 4)))
+        for dtype in (torch.float64, torch.float32):  # a constant dy has a gradient of 0, apart from rounding
+            batch_norm = torch.nn.BatchNorm1d(5, affine=False).to(dtype)
+            report = check(batch_norm, leaf(4, 5, dtype=dtype))
+            self.assertTrue(report, report.text)
+            self.assertTrue(check(torch.nn.functional.instance_norm, leaf(2, 3, 7, dtype=dtype)))
 
         class ViewsDy(Softmax):
             @staticmethod

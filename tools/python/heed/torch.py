@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
 import torch
 from torch.autograd import forward_ad
 
 from . import _library
 from ._run import Arrays, Problem, Refusal, Report, run
+from ._tensors import copy_back, like, require_derivatives, tensor, to_numpy
 
 __all__ = ["check", "check_jvp"]
 
@@ -159,8 +159,8 @@ class _Calls:
         self.arguments = [converted(x) for x in (inputs if isinstance(inputs, (list, tuple)) else [inputs])]
         for i, x in enumerate(self.arguments):
             if not isinstance(x, torch.Tensor) and any(map(_requires_grad, _flat(x))):
-                raise TypeError(f"argument {i} is a {type(x).__name__} that contains a tensor that requires a gradient; "
-                                "pass a function whose arguments are tensors")  # fmt: skip
+                raise TypeError(f"argument {i} is a {type(x).__name__} that contains a tensor that requires a "
+                                "gradient; pass a function whose arguments are tensors")  # fmt: skip
         self.state: dict[str, torch.Tensor] = {}
         parameters: dict[str, torch.Tensor] = {}
         if isinstance(function, torch.nn.Module):
@@ -201,7 +201,7 @@ class _Calls:
         self.shapes = [tuple(self.first[i].shape) for i in self.checked]
 
     def values(self) -> Arrays:
-        return [_to_numpy(x).copy() for x in self.leaves]
+        return [to_numpy(x).copy() for x in self.leaves]
 
     def problem(self, layouts: bool) -> Problem:
         return Problem(
@@ -212,7 +212,7 @@ class _Calls:
             self.backward,
             layouts=_library.ALL_LAYOUTS - _library.NEGATIVE if layouts else 0,
             caller="PyTorch",
-            read=_to_numpy,
+            read=to_numpy,
         )
 
     def like(self, function: Callable[..., Any], dtype: torch.dtype) -> Problem:
@@ -261,7 +261,7 @@ class _Calls:
     def tensors(self, arrays: Arrays) -> Tensors:
         # Parameters keep their layout, because their module makes them.
         arrays = [x if i < len(self.places) else x.copy() for i, x in enumerate(arrays)]
-        return [_like(leaf, x) for leaf, x in zip(self.leaves, arrays)]
+        return [like(leaf, x) for leaf, x in zip(self.leaves, arrays)]
 
     def call(self, xs: Tensors) -> list[Any]:
         given = list(self.arguments)
@@ -294,7 +294,7 @@ class _Calls:
         self.restart()
         ys = self.outputs(xs)
         self.graphs = [_Graph(bits, xs, ys), *self.graphs[:1]]
-        _copy_back(xs, arrays)
+        copy_back(xs, arrays)
         return ys
 
     def graph(self, arrays: Arrays) -> _Graph:
@@ -306,7 +306,7 @@ class _Calls:
         graph = self.graph(arrays)
         xs, ys = graph.xs, graph.ys
         if grad_outputs is not self.last[0]:  # otherwise, the same tensors are passed again
-            tensors = [None if v is None else _tensor(v, y.dtype, y.device) for v, y in zip(grad_outputs, ys)]
+            tensors = [None if v is None else tensor(v, y.dtype, y.device) for v, y in zip(grad_outputs, ys)]
             self.last = grad_outputs, tensors
         given, dys = zip(*[(y, v) for y, v in zip(ys, self.last[1]) if v is not None])
         versions = [t._version for t in xs + ys]
@@ -321,13 +321,13 @@ class _Calls:
         if [t._version for t in xs + ys] != versions:
             raise RuntimeError("the backward pass changes an input or an output in place, so that a second backward "
                                "pass would be wrong")  # fmt: skip
-        _copy_back(xs + self.last[1], arrays + grad_outputs)
+        copy_back(xs + self.last[1], arrays + grad_outputs)
         return [torch.zeros_like(x) if g is None else g for g, x in zip(gradients, xs)]
 
     def backward2(self, arrays: Arrays, grad_outputs: Arrays, tangents: Arrays) -> Tensors:
         graph = self.graph(arrays)
-        dys = [_tensor(v, y.dtype, y.device).requires_grad_() for v, y in zip(grad_outputs, graph.ys)]
-        ts = [_tensor(t, x.dtype, x.device) for t, x in zip(tangents, graph.xs)]
+        dys = [tensor(v, y.dtype, y.device).requires_grad_() for v, y in zip(grad_outputs, graph.ys)]
+        ts = [tensor(t, x.dtype, x.device) for t, x in zip(tangents, graph.xs)]
         to = graph.xs + dys
         seconds: Sequence[torch.Tensor | None] = [None] * len(to)
         self.restart()
@@ -336,7 +336,7 @@ class _Calls:
             pairs = [(g, t) for g, t in zip(gradients, ts) if g is not None and g.requires_grad]
             if pairs:
                 given, vs = zip(*pairs)
-                _require_derivatives([g.grad_fn for g in given])
+                require_derivatives([g.grad_fn for g in given])
                 seconds = torch.autograd.grad(given, to, vs, allow_unused=True, retain_graph=True)
         except RuntimeError as e:
             if "is not implemented" not in str(e):
@@ -345,7 +345,7 @@ class _Calls:
         return [torch.zeros_like(x) if g is None else g for g, x in zip(seconds, to)]
 
     def jvp(self, arrays: Arrays, tangents: Arrays) -> Tensors:
-        ts = [_tensor(t, x.dtype, x.device) for t, x in zip(tangents, self.leaves)]
+        ts = [tensor(t, x.dtype, x.device) for t, x in zip(tangents, self.leaves)]
         self.restart()
         with forward_ad.dual_level():
             xs = [forward_ad.make_dual(x, t) for x, t in zip(self.tensors(arrays), ts)]
@@ -363,54 +363,6 @@ def _flat(x: Any) -> list[Any]:
     if isinstance(x, dict):
         x = list(x.values())
     return [leaf for part in x for leaf in _flat(part)] if isinstance(x, (list, tuple)) else [x]
-
-
-def _require_derivatives(nodes: list[Any]) -> None:
-    """Raises NotImplementedError if a graph has a node of torch.autograd.function.once_differentiable. Its error does
-    not occur in torch.autograd.grad(), which leaves out nodes that do not lead to an input."""
-    seen = set()
-    while nodes:
-        if (node := nodes.pop()) is None or node in seen:
-            continue
-        if node.name().endswith("::Error"):
-            raise NotImplementedError("the second derivative is not implemented")
-        seen.add(node)
-        nodes += [following for following, _index in node.next_functions]
-
-
-def _tensor(array: np.ndarray, dtype: torch.dtype, device: torch.device) -> torch.Tensor:
-    """Returns a tensor with these values and strides, inside a larger one if the array is."""
-    memory: np.ndarray = array if array.base is None else array.base
-    if dtype == torch.bfloat16:
-        flat = torch.tensor(memory.view(np.int16)).view(dtype).to(device)
-    else:
-        flat = torch.tensor(memory, device=device)
-    if array.base is None:
-        return flat
-    offset = (array.ctypes.data - memory.ctypes.data) // array.itemsize
-    return flat.as_strided(array.shape, [s // array.itemsize for s in array.strides], offset)
-
-
-def _like(leaf: torch.Tensor, array: np.ndarray) -> torch.Tensor:
-    """Returns a new leaf with these values. A contiguous array gets the strides of `leaf` unless it is expanded."""
-    new = _tensor(array, leaf.dtype, leaf.device)
-    expanded = any(stride == 0 and size > 1 for size, stride in zip(leaf.size(), leaf.stride()))
-    if array.base is None and new.stride() != leaf.stride() and not expanded:
-        new = torch.empty_strided(leaf.size(), leaf.stride(), dtype=leaf.dtype, device=leaf.device).copy_(new)
-    return new.requires_grad_()
-
-
-def _to_numpy(x: torch.Tensor) -> np.ndarray:
-    x = x.detach().cpu()
-    array = x.view(torch.int16).numpy().view(np.uint16) if x.dtype == torch.bfloat16 else x.numpy()
-    return np.ascontiguousarray(array).reshape(tuple(x.shape))
-
-
-def _copy_back(tensors: list[torch.Tensor | None], arrays: Arrays) -> None:
-    """Copies the values of tensors to the arrays from which they were made, so that run() finds changes."""
-    for x, array in zip(tensors, arrays):
-        if x is not None:
-            array[...] = _to_numpy(x)
 
 
 def _type_name(x: Any) -> str:

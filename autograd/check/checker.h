@@ -212,7 +212,7 @@ class Checker {
   Line line_along(const Direction& along) const;
   OutputSlopes slopes(Oracle oracle, const Direction& along);
   Values noise_of_forward();
-  Values noise_of_backward(const Values& v, const Values& gradient);
+  Values noise_of_backward(const Values& v, const Values& gradient, bool limited = true);
   /// Returns the result of backward at x, or nothing if jvp is checked.
   Values gradient_for(const Values& v) const;
   /// Returns the derivative of the dot product of v with the outputs along a direction, by

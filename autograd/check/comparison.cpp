@@ -55,13 +55,14 @@ Values Checker::noise_of_forward() {
 }
 
 // Returns the error that rounding inside backward causes in each entry of `gradient`, the gradient
-// for cotangent v. The error times the step of a random direction is at most a fraction of the
-// largest |gradient entry * step|. Otherwise a backward whose result is mostly noise would pass.
-Values Checker::noise_of_backward(const Values& v, const Values& gradient) {
+// for cotangent v. If it is limited, the error times the step of a random direction is at most a
+// fraction of the largest |gradient entry * step|. Otherwise a backward whose result is mostly
+// noise would pass.
+Values Checker::noise_of_backward(const Values& v, const Values& gradient, bool limited) {
   const Direction all = random_direction(0, f_.x.size());
   const Line line = [&](double t) { return f_.backward(shifted(all, t), v); };
   Values noise = measure_noise(line, f_.noise_spread(), f_.roundoff());
-  double largest = 0;
+  double largest = limited ? 0 : HUGE_VAL;
   for (const auto& [k, by] : all.moves) largest = std::max(largest, std::abs(gradient[k] * by));
   for (const auto& [k, by] : all.moves)
     noise[k] = std::min(8 * noise[k], std::cbrt(f_.roundoff()) * largest / std::abs(by));

@@ -16,7 +16,8 @@ JvpResult jvp(const DifferentiableFunction& f, Args inputs, Args tangents) {
                       "needs float64 inputs and tangents, got ", inputs[i].dtype(), " and ",
                       tangents[i].dtype());
     check(inputs[i].shape() == tangents[i].shape(), "jvp", "input ", i, " has shape ",
-          inputs[i].shape(), ", its tangent has shape ", tangents[i].shape());
+          inputs[i].shape(), ", its tangent has shape ", tangents[i].shape(),
+          "; needs equal shapes");
     duals.push_back(empty(inputs[i].shape(), dual64));
     elementwise_into<Dual, double, double>(
         duals.back(), [](double x, double t) { return Dual(x, t); }, inputs[i], tangents[i]);

@@ -89,8 +89,8 @@ Tensor run_hooks(Node& node, Tensor g) {
     const Tensor replaced = hook(g);
     if (!replaced.defined()) continue;
     check(replaced.shape() == g.shape() && replaced.dtype() == g.dtype(), "hook", "returned ",
-          replaced.shape(), " ", replaced.dtype(), " for a gradient of ", g.shape(), " ",
-          g.dtype());
+          replaced.shape(), " ", replaced.dtype(), " for a gradient of ", g.shape(), " ", g.dtype(),
+          "; needs the same shape and dtype, or an undefined tensor");
     g = replaced;
   }
   return g;
@@ -191,7 +191,8 @@ std::vector<Tensor> grad(const Tensor& y, std::span<const Tensor> wrt, const Gra
   std::uint64_t oldest = root->sequence();
   for (std::size_t i = 0; i < wrt.size(); ++i) {
     check<ValueError>(wrt[i].requires_grad(), "grad", "tensor ", i, " of wrt, ", wrt[i].shape(),
-                      ", does not require grad");
+                      ", does not require grad; call requires_grad_() on it before you compute the "
+                      "result");
     oldest = std::min(oldest, TensorAccess::node(wrt[i])->sequence());
   }
   Visits visits = discover(root, oldest);

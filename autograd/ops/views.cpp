@@ -82,7 +82,8 @@ Shape resolved(const Tensor& x, const Shape& shape) {
   const std::int64_t n = x.numel(),
                      known = checked_numel(kReshape, unknown < 0 ? shape : shape.with(unknown, 1));
   const bool fits = unknown < 0 ? known == n : known > 0 && n % known == 0;
-  check(fits, kReshape, "cannot turn ", x.shape(), " (", n, " elements) into ", shape);
+  check(fits, kReshape, "cannot turn ", x.shape(), " (", n, " elements) into ", shape,
+        unknown < 0 ? "; needs as many elements" : "; the other sizes do not determine the -1");
   return unknown < 0 ? shape : shape.with(unknown, n / known);
 }
 
@@ -185,7 +186,8 @@ Tensor flip(const Tensor& x, std::int64_t axis) {
 Tensor diagonal(const Tensor& x, std::int64_t axis0, std::int64_t axis1) {
   const int a = normalized_axis(kDiagonal, x.shape(), axis0),
             b = normalized_axis(kDiagonal, x.shape(), axis1);
-  check(a != b, kDiagonal, "needs two different axes, got ", axis0, " and ", axis1);
+  check(a != b, kDiagonal, "needs two different axes of ", x.shape(), ", got ", axis0, " and ",
+        axis1);
   const std::int64_t n = x.shape()[a], m = x.shape()[b], length = std::min(n, m);
   Layout layout = x.layout();
   const std::int64_t stride = layout.strides[a] + layout.strides[b];

@@ -43,7 +43,7 @@ TEST_CASE("hvp, jacobian and jvp have their closed forms") {
   CHECK(values(r.tangent) == V{2, 5, 13});  // x dv + v dx = x^2 + v^2
   CHECK_THROWS_WITH(
       jvp([](Args t) { return t[0]; }, std::vector{x}, std::vector{ones({2}, float64)}),
-      "jvp: input 0 has shape [3], its tangent has shape [2]");
+      "jvp: input 0 has shape [3], its tangent has shape [2]; needs equal shapes");
   CHECK_THROWS_WITH(
       jvp([](Args t) { return t[0]; }, std::vector{ones({1})}, std::vector{ones({1})}),
       "jvp: needs float64 inputs and tangents, got float32 and float32");

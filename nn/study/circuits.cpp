@@ -59,8 +59,8 @@ double composition_score(const Product& a, const Product& b) {
 
 MapSummary summarize(const FactoredMap& map, std::int64_t tokens) {
   check(tokens > 0 && map.rows.size(0) >= tokens && map.columns.size(0) >= tokens, "summarize",
-        "needs a map of at least ", tokens, " rows and columns, got ", map.rows.size(0), " x ",
-        map.columns.size(0));
+        "needs at least 1 token, and at most as many as the map has rows and columns, got ", tokens,
+        " for a map of ", map.rows.size(0), " x ", map.columns.size(0));
   const NoGrad guard;
   const Tensor rows = slice(map.rows, 0, 0, tokens), columns = slice(map.columns, 0, 0, tokens);
   std::complex<double> total = 0;
@@ -219,8 +219,8 @@ FactoredMap Circuits::composed(Receiver::Kind kind, const HeadIndex& a, const He
                                std::optional<std::int64_t> distance) const {
   const NoGrad guard;
   at(a), at(b);
-  check<ValueError>(a.layer < b.layer, "Circuits::composed", "needs a head before ", head_name(b),
-                    ", got ", head_name(a));
+  check<ValueError>(a.layer < b.layer, "Circuits::composed",
+                    "needs a head of an earlier layer than ", head_name(b), ", got ", head_name(a));
   const Tensor written =
       matmul(read(Receiver::kValue, a, read_[std::size_t(a.layer)], false), output(a));
   const Tensor seen = without_division(model_.blocks[std::size_t(b.layer)].ln1, written);

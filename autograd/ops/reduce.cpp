@@ -45,7 +45,7 @@ struct Split {
     unsigned mask = axes.rank() == 0 ? ~0u : 0u;
     for (const std::int64_t a : axes) {
       const int axis = normalized_axis(op, x.shape(), a);
-      check(!(mask & 1u << axis), op, "axis ", axis, " appears twice in ", axes, " for shape ",
+      check(!(mask & (1u << axis)), op, "axis ", axis, " appears twice in ", axes, " for shape ",
             x.shape());
       mask |= 1u << axis;
     }

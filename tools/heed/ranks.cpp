@@ -94,7 +94,8 @@ Launcher launcher() {
     const auto size = heed::parse_number<int>(size_text);
     if (!rank || !size || *size < 1 || *rank < 0 || *rank >= *size)
       usage_error(
-          "{}={} and {}={} are not a valid rank and size; start heed by mpirun, or unset them",
+          "{}={} and {}={} are not a valid rank and size, which need 0 <= rank < size; start heed "
+          "by mpirun, or unset them",
           rank_name, rank_text, size_name, size_text);
     return {*rank, *size};
   }

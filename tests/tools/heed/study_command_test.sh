@@ -21,8 +21,8 @@ expect 0 info margin/arrays.safetensors; help_has "the margin: the logit of "
 printf 'abcdefghijklmnop\tbacdefghijklmnop\nabcdefghijklmnop\tabcdefghijklmnoo\tp\to\n' > pairs.txt
 expect 0 study runs/reverse-1 --pairs pairs.txt --out margin --overwrite; help_has "2 pairs of pairs.txt"; out_has "noise: necessary"
 printf 'abcdefghijklmnop\tbac\n' > bad.txt; refuses 2 "a prompt needs exactly 16 tokens" study runs/reverse-1 --pairs bad.txt
-printf 'abcdefghijklmnop\n' > bad.txt; refuses 2 "bad.txt, line 1: 1 parts; write clean TAB corrupt" study runs/reverse-1 --pairs bad.txt
-printf 'abcdefghijklmnop\tabcdefghijklmnop|a\n' > bad.txt; refuses 2 "bad.txt, line 1: a prompt of 18 tokens, but the first one has 17" study runs/reverse-1 --pairs bad.txt
+printf 'abcdefghijklmnop\n' > bad.txt; refuses 2 "bad.txt, line 1: needs 2 or 4 parts, got 1; write clean TAB corrupt" study runs/reverse-1 --pairs bad.txt
+printf 'abcdefghijklmnop\tabcdefghijklmnop|a\n' > bad.txt; refuses 2 "bad.txt, line 1: a prompt of 18 tokens, but the first prompt of the file has 17" study runs/reverse-1 --pairs bad.txt
 printf 'abcdefghijklmnop\tbacdefghijklmnop\tab\tc\n' > bad.txt; refuses 2 "'ab' is not one token that the model predicts" study runs/reverse-1 --pairs bad.txt
 printf 'abcdefghijklmnop\tabcdefghijklmnop\n' > bad.txt; refuses 2 "nothing to restore" study runs/reverse-1 --pairs bad.txt
 : > bad.txt; refuses 2 "has no pair; write clean TAB corrupt" study runs/reverse-1 --pairs bad.txt

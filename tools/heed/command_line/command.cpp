@@ -27,8 +27,9 @@ bool takes(const Mode& mode, const std::string& key) {
   const std::string with =
       is_argument ? fmt::format("the argument '{}'", command.text(mode.key)) : mode.name();
   if (value.in_file && !mode.key.empty())
-    usage_error("--config {} sets options that have no effect with {}, such as {}; leave it out",
-                command.text("config"), with, key);
+    usage_error(
+        "--config {} sets options that have no effect with {}, such as {}; leave out --config",
+        command.text("config"), with, key);
   if (!mode.key.empty())
     usage_error("{0} has no effect with {1}; leave out {2}{0}", where, with,
                 is_argument ? "the argument or " : "");

@@ -107,8 +107,8 @@ nn::LoadedRun open_evaluated(const std::filesystem::path& folder, const EvalArgu
   if (a.stride > 0) check_text_run(run.config, "--stride");
   if (!a.foreign() && task == "lines" && !a.context.empty())
     usage_error(
-        "--context: the held-out lines of this run depend on its context, {}; leave it out, or "
-        "give another file with --lines",
+        "--context: the held-out lines of this run depend on its context, {}; leave out --context, "
+        "or give another file with --lines",
         run.config.model.context);
   if (nn::learns_file(run.config) && !a.parameters.empty())
     usage_error("--task-{} has no effect on a text; leave it out", a.parameters.begin()->first);
@@ -185,7 +185,7 @@ Evaluated evaluate_at(nn::LoadedRun& run, const EvalArguments& a, std::int64_t c
 // Marks the report as failed if the loss is not finite or impossibly low.
 void fail_if_wrong(Report& report, const nn::Evaluation& e, const std::filesystem::path& folder) {
   if (!std::isfinite(e.loss))
-    report.fail(kNumeric, "eval: the loss is not finite: use other weights; " + e.trouble);
+    report.fail(kNumeric, "eval: the loss is not finite; " + e.trouble + "; use other weights");
   else if (nn::leaks(e))
     report.fail(kCheckFailed,
                 fmt::format("{}; run heed verify causality {}", nn::leak_text(e), folder.string()));

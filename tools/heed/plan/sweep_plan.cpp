@@ -160,8 +160,8 @@ PlannedRun plan_run(const SweepPlan& sweep, const std::vector<std::size_t>& stri
     run.name += (run.name.empty() ? "" : ",") + list.key + "=" + name_of_value(value);
   }
   if (run.name.size() > kLongestName)
-    usage_error("{}: the run name {} is too long for a directory; sweep fewer options",
-                sweep.lists[0].where, run.name);
+    usage_error("{}: the run name {} has {} bytes; the limit is {}; sweep fewer options",
+                sweep.lists[0].where, run.name, run.name.size(), kLongestName);
   try {
     recipe.config = chosen_preset(c);
     c.assign();

@@ -96,7 +96,7 @@ def check(
     for name, leaf in zip(names, leaves):
         if leaf.dtype not in (torch.float64, torch.float32) or leaf.dtype != dtype:
             raise TypeError(f"{name} is {leaf.dtype}; needs float64 or float32, and the same for all inputs "
-                            "that require a gradient")  # fmt: skip
+                            f"that require a gradient ({names[0]} is {dtype})")  # fmt: skip
         if not torch.isfinite(leaf).all():
             raise ValueError(f"{name} is not finite; needs finite numbers")
     devices = sorted({leaf.device.index for leaf in leaves if leaf.device.type == "cuda"})
@@ -118,7 +118,7 @@ def check(
             result = torch.func.functional_call(module, state, tuple(given))
         for name, x, version in zip(names, xs, versions):
             if x._version != version:
-                raise RuntimeError(f"the forward pass changes {name} in place, so that it cannot be repeated")
+                raise RuntimeError(f"the forward pass changes {name} in place, so that it cannot be repeated; change a copy")
         return _flat(result)
 
     def repeatable() -> contextlib.AbstractContextManager[Any]:
@@ -156,7 +156,7 @@ def check(
             gradients = torch.autograd.grad(ys, xs, cotangents, allow_unused=True)
         if [t._version for t in xs + ys] != versions:
             raise RuntimeError("the backward pass changes an input or an output in place, so that a second backward "
-                               "pass would be wrong")  # fmt: skip
+                               "pass would be wrong; change a copy")  # fmt: skip
         return [np.zeros(x.shape, v.dtype) if g is None else _to_numpy(g) for g, x, v in zip(gradients, xs, values)]
 
     report = run(forward, backward, [_to_numpy(x) for x in leaves], shapes, seed, max_entries)

@@ -316,8 +316,7 @@ std::optional<std::int64_t> given_distance(const StudyContext& c) {
   if (!c.given("distance")) return {};
   const nn::Transformer::Options& o = c.model().options;
   if (!o.attention.rope)
-    usage_error(
-        "--distance: only the scores of runs with --positions rope are rotated; leave it out");
+    usage_error("--distance: has an effect only for runs with --positions rope; leave it out");
   const std::int64_t distance = *heed::parse_number<std::int64_t>(c.text("distance"));
   if (distance >= o.context)
     usage_error("--distance: needs 0 to {}, got {}", o.context - 1, distance);

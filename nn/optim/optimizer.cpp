@@ -175,8 +175,9 @@ double Optimizer::measure() {
     check<NumericError>(what.empty(), name_, "the gradient of ", name, " ", p.shape(), " is ", what,
                         "; lower the learning rate, or find the op that produced it");
   }
-  fail<NumericError>(name_, "the norm of the gradients is ", norm,
-                     ", too large for float64, although no gradient is; lower the learning rate");
+  fail<NumericError>(
+      name_, "the norm of the gradients is ", norm,
+      ", too large for float64, although every gradient is finite; lower the learning rate");
 }
 
 void Optimizer::zero_grad() const {

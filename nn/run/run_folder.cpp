@@ -44,11 +44,12 @@ void check_recipe(const std::string& config_file, const RunConfig& config,
                   const std::string& trained, const std::string& recipe) {
   const auto difference = recipe_difference(recipe_text(config), recipe, trained);
   if (difference)
-    fail<IoError>(config_file, "contains '", difference->a, "', but ", trained,
-                  " was trained with '", difference->b.substr(0, 80), "'; ",
-                  config_file.ends_with(RunFolder::kConfig)
-                      ? "restore the line, or train a new run with this configuration"
-                      : "one of them was changed or belongs to another run: restore it");
+    fail<IoError>(
+        config_file, "contains '", difference->a, "', but ", trained, " was trained with '",
+        difference->b.substr(0, 80), "'; ",
+        config_file.ends_with(RunFolder::kConfig)
+            ? "restore the line, or train a new run with this configuration"
+            : "one of the two was changed or belongs to another run: restore the files of one run");
 }
 
 // Adds to the metadata of a state of commit 77197984 the parts of the run that this commit stored

@@ -56,8 +56,8 @@ fs::path find_run(const std::string& given) {
   if (std::error_code ignored; !fs::is_directory(given, ignored))
     fail<IoError>("run", "'", given, "' is not a directory; a run is a directory");
   if (!run.is_run())
-    fail<IoError>("run", "'", given, "' is not a run directory (no ", RunFolder::kState, ", or no ",
-                  RunFolder::kConfig, " with ", RunFolder::kModel, ")");
+    fail<IoError>("run", "'", given, "' is not a run directory (no ", RunFolder::kState,
+                  ", and no ", RunFolder::kConfig, " with ", RunFolder::kModel, ")");
   return given;
 }
 

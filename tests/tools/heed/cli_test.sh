@@ -113,7 +113,7 @@ err_has "the identities of attention's gradients held in 2 steps"
 
 # --- a directory with a configuration alone
 mkdir -p runs/unsaved && cp runs/reverse-1/config.toml runs/unsaved
-refuses 4 "'runs/unsaved' is not a run directory (no state.safetensors, or no config.toml with model.safetensors)" train --resume runs/unsaved
+refuses 4 "'runs/unsaved' is not a run directory (no state.safetensors, and no config.toml with model.safetensors)" train --resume runs/unsaved
 refuses 2 "runs/unsaved is not empty and is not a run directory" train reverse --out runs/unsaved
 expect 0 info; out_has "runs/reverse-"
 rm -r runs/unsaved

@@ -354,10 +354,11 @@ std::vector<std::string> RunFolder::own_files() const {
 
 void RunFolder::check_replaceable() const {
   const fs::file_status inside = fs::symlink_status(file(kCheckpoints));
-  check<ValueError>(!fs::exists(inside) || fs::is_directory(inside),
-                    file(kCheckpoints).string() + " is not a directory",
-                    "heed does not remove files through links; remove it, or choose another "
-                    "directory");
+  check<ValueError>(
+      !fs::exists(inside) || fs::is_directory(inside),
+      file(kCheckpoints).string() + " is not a directory",
+      "heed does not remove files through links; remove it yourself, or choose another "
+      "directory");
   for (const std::string& name : own_files()) nn::check_replaceable(target(name));
 }
 

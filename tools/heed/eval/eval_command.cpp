@@ -135,8 +135,8 @@ std::unique_ptr<nn::Task> evaluated_task(const nn::LoadedRun& run, const EvalArg
     for (const std::string_view split : {"split", "split-seed", "train-share"})
       if (key == split)
         usage_error(
-            "--task-{} changes which sequences are held out, and the run trained on some of "
-            "them; leave it out",
+            "--task-{0} changes which sequences are held out, and the run trained on some of "
+            "them; leave out --task-{0}",
             key);
     config.task_parameters[key] = value;
   }

@@ -182,7 +182,7 @@ nn::RepeatedTokens repeated_tokens(const HeadArguments& a, const nn::Task& task)
   if (!nn::predicts_its_inputs(task))
     usage_error(
         "--repeat-random: the model of {} does not predict its own inputs, so it cannot repeat "
-        "random tokens; leave it out",
+        "random tokens; leave out --repeat-random",
         task.info().name);
   const auto sizes = nn::RepeatedTokens::for_context(task.info().context);
   if (a.repeat_random == "auto" && sizes.tokens < 2)
@@ -223,7 +223,8 @@ HeadStudy study_heads(const HeadArguments& a, const Command& c, Subject& s, Prog
   if (a.no_effects && a.ablate == "all")
     usage_error("--no-effects and --ablate all contradict each other; give one of them");
   if (!s.has_sequences && a.ablate == "all")
-    usage_error("--ablate all needs the text of the run, which is not available; leave it out");
+    usage_error(
+        "--ablate all needs the text of the run, which is not available; leave out --ablate all");
   if (!s.has_sequences) {
     study.not_measured =
         "The effects of the heads were not measured, because the text of the run is not available.";

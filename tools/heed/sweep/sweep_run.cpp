@@ -118,7 +118,7 @@ class Sweep {
       } catch (const nn::FolderInUse&) {
         return;
       } catch (const UsageError&) {
-        usage_error("{} is not empty and contains no run that can be resumed; remove it",
+        usage_error("{} is not empty and contains no run that can be resumed; remove the directory",
                     folder.string());
       }
     }

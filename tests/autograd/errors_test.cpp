@@ -242,7 +242,9 @@ TEST_CASE("errors of methods that inspect a tensor") {
   CHECK_THROWS_WITH(a.at({0, 3}), "at: index 3 is out of range for axis 1 of [2, 3]");
   CHECK_THROWS_WITH(a.size(2),
                     "size: axis 2 is out of range for shape [2, 3]; needs at least -2 and below 2");
-  CHECK_THROWS_WITH(a.data<double>(), "data: requested float64 from a float32 tensor");
+  CHECK_THROWS_WITH(
+      a.data<double>(),
+      "data: requested float64 from a float32 tensor; convert the tensor with to(x, dtype)");
 }
 
 TEST_CASE("an undefined tensor is an error everywhere, never a crash") {

@@ -52,7 +52,8 @@ fs::path find_run(const std::string& given) {
     return newest->path();
   }
   const RunFolder run(given);
-  if (!autograd::is_there(given)) fail<IoError>("run", "found no run or file '", given, "'");
+  if (!autograd::is_there(given))
+    fail<IoError>("run", "found no run or file '", given, "'; heed runs lists the runs");
   if (std::error_code ignored; !fs::is_directory(given, ignored))
     fail<IoError>("run", "'", given, "' is not a directory; a run is a directory");
   if (!run.is_run())

@@ -39,7 +39,8 @@ struct LeftOut {
 // directly inside it, in alphabetical order.
 std::vector<fs::path> run_folders(const fs::path& given) {
   if (!autograd::is_there(given))
-    throw autograd::IoError(fmt::format("compare: '{}' does not exist", given.string()));
+    throw autograd::IoError(fmt::format(
+        "compare: '{}' does not exist; give runs, or directories of runs", given.string()));
   if (nn::RunFolder(given).is_run()) return {given};
   std::vector<fs::path> runs;
   if (is_sweep(given)) {

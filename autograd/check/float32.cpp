@@ -30,7 +30,7 @@ class OnSimdTarget {
   std::string before_ = kernels::simd_target();
 };
 
-// Returns the float64 tensor x as tracked numbers that count the rounding of x.
+// Returns x (float64) as inputs whose rounding to float32 float32_bounds() takes into account.
 Tensor rounded_inputs(const Tensor& x) {
   std::vector<Tracked> tracked;
   for (const double value : x.to_vector<double>()) tracked.push_back(rounded_input(value));

@@ -12,7 +12,7 @@ using namespace heed::autograd;
 using namespace heed::nn;
 using namespace heed::nn::testing;
 
-// A run of a model on three sequences, and the replacements of its outputs.
+// A run of a model on three sequences, and the replacements of the model's outputs.
 struct Replaced {
   explicit Replaced(const Transformer::Options& o, Ablation how = Ablation::kMean)
       : model(random_model(o)), run(model, batch, kDiff), r(replacement(model, batch, how)) {}

@@ -49,7 +49,7 @@ mv moved.txt text.txt
 expect 0 eval text --stride 4; out_has "stride 4"; out_has "5-gram"
 refuses 2 "--task-periods has no effect on a text" eval text --task-periods 3..4
 
-# --- lines of another file; a run on lines keeps the lines that it held out
+# --- lines of another file; options that would change the held-out lines of a run are rejected
 expect 0 eval text --lines other.txt --context 16 --json; out_has '"task":"lines"'
 ok test "$(value eval_sequences)" == 30
 refuses 2 "--stride: has no effect on lines" eval text --lines other.txt --stride 4

@@ -30,8 +30,8 @@ Table over_time_table(const nn::OverTime& study);
 /// first checkpoint, or "".
 std::string induction_forms(const nn::OverTime& study);
 /// Returns the chart of over_time.png: panels of losses, scores and gradients over training steps.
-/// A vertical line marks the steepest fall of the loss.
-/// `objective` and `sequences` describe L and its sequences.
+/// A vertical line marks the steepest fall of the loss. `objective` and `sequences` are texts that
+/// describe L and its sequences.
 plot::ChartStack over_time_chart(const nn::OverTime& study, const nn::TaskInfo& info,
                                  const std::string& objective, const std::string& sequences);
 

@@ -39,8 +39,8 @@ std::vector<Picture> map_pictures(const nn::Study& study, const StudyTexts& text
 Picture by_distance_picture(const nn::Study& study, const nn::Batch& batch);
 
 /// Returns the line of a head in a chart. The layer determines the color of the line, and the head
-/// modulo plot::kDashPatterns determines its dash pattern. The line of a layer or of the model,
-/// where the head or both are -1, is that of head 0 or of no color.
+/// modulo plot::kDashPatterns determines its dash pattern. For a layer (head -1), the line has the
+/// pattern of head 0. For the model (layer and head -1), it also has no color.
 plot::Series head_line(const nn::HeadIndex& head, std::vector<double> x, std::vector<double> y);
 /// Adds the legend for the colors and dash patterns of head_line() of all heads up to `last`.
 void name_heads(plot::ChartStack& stack, const nn::HeadIndex& last);

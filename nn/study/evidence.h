@@ -81,7 +81,7 @@ struct Judgement {
   double floor_of(const Effect& effect) const;
 };
 /// Judges a list of evidence. Only the first `compared` rows contribute to Judgement::largest and
-/// Judgement::agreement. (The effects of MLPs are compared with those of heads.)
+/// Judgement::agreement: the effects of MLPs, which come last, are compared with those of heads.
 Judgement judge(const std::vector<Evidence>& rows, double smallest,
                 std::size_t compared = std::size_t(-1));
 

@@ -152,8 +152,8 @@ class PathCutter::Pass {
     }
     return total;
   }
-  // Returns all = [B, T, H, d], the queries (keys, values) of a layer, with those of the receiver's
-  // head for the stream x before the block.
+  // Returns `all` [B, T, H, d], the queries (keys, values) of a layer, in which those of the
+  // receiver's head are replaced by those for x, the stream before the block.
   Tensor with_head(const Receiver& r, const Tensor& all, const Tensor& x) const {
     const std::int64_t head =
         r.kind == Receiver::kQuery ? r.head : options_.attention.kv_head(r.head);

@@ -24,14 +24,14 @@ plot::HeatmapGrid study_grid(const nn::MapQuantity& quantity, const std::vector<
 
 /// Returns L in words as a part of a caption: without its explanation, and at most 58 characters.
 std::string short_objective(const std::string& words);
-/// Returns the labels of the tokens, or those of blocks of tokens (blocks.h) such as "0-4" if the
-/// sequence is long.
+/// Returns the labels of the tokens. If the sequence is long, returns labels of blocks of tokens
+/// (blocks.h), such as "0-4".
 std::vector<std::string> block_labels(const std::vector<std::string>& tokens);
 /// Returns the largest magnitude over the unmasked, finite cells of all panels.
 double largest_magnitude(const plot::HeatmapGrid& grid);
 
 /// Returns the pictures of the maps: weights.png, dA.png, dS.png and so on. If `only` is given,
-/// also those of this head alone: weights_L1H0.png and so on.
+/// also returns the pictures of this head alone: weights_L1H0.png and so on.
 std::vector<Picture> map_pictures(const nn::Study& study, const StudyTexts& texts,
                                   std::optional<nn::HeadIndex> only);
 /// Returns by_distance.png: for each head, the mean weight and the mean dL/dS (S: the scores) at

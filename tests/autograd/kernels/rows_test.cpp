@@ -18,7 +18,7 @@ using namespace heed::autograd;
 using Floats = std::vector<float>;
 using TrackedRow = std::vector<Tracked>;
 
-// Returns x as inputs whose rounding to float32 float32_bounds() takes into account.
+// Returns x as tracked inputs. float32_bounds() includes their rounding to float32.
 TrackedRow tracked(const Floats& x) {
   TrackedRow out;
   for (const float v : x) out.push_back(rounded_input(v));

@@ -14,8 +14,8 @@ using namespace heed::nn::testing;
 const std::vector<std::int64_t> kClean{0, 3, 1, 3, 6, 2}, kCorrupt{0, 5, 1, 3, 4, 2};
 
 // Returns L of the sequence `into` if the value at one place of a site is moved by `share` of the
-// way to the value in the run on `from`. A place is a head if the site begins with
-// "attn.hook_", and otherwise a position.
+// way to the value in the run on `from`. A place is a head if `site` contains
+// "attn.hook", and otherwise a position.
 double patched_by_hand(const Transformer& model, const std::string& site,
                        const std::vector<std::int64_t>& from, const std::vector<std::int64_t>& into,
                        std::int64_t place, const Objective& o, double share = 1) {

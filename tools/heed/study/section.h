@@ -50,7 +50,7 @@ inline constexpr Column kTableKeys[] = {
 inline constexpr Column kSectionKeys[] = {
     {"key"},  {"title"},  {"sentences"}, fields("tables", kTableKeys),
     {"maps"}, {"charts"}, {"network"}};
-/// Returns the sections as JSON, which is also the data of the page.
+/// Returns the sections as JSON. The page contains the same JSON.
 Value sections_json(const std::vector<Section>& sections);
 /// Adds a section to the text of a report: the whole section, or one line that names it.
 void add_section(Report& report, const Section& section, bool whole);

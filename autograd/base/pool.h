@@ -42,7 +42,7 @@ struct PoolAllocator {
   template <class U>
   PoolAllocator(const PoolAllocator<U>&) {}
   ///@}
-  /// Allocates memory for n values.
+  /// Returns uninitialized memory for n values.
   T* allocate(std::size_t n) { return static_cast<T*>(pool_allocate(n * sizeof(T))); }
   /// Frees memory that allocate(n) returned.
   void deallocate(T* p, std::size_t n) noexcept { pool_free(p, n * sizeof(T)); }

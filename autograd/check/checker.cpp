@@ -176,8 +176,8 @@ OutputSlopes Checker::slopes(Oracle oracle, const Direction& along) {
 }
 
 // Returns the error that rounding inside backward causes in each entry of `gradient`, the gradient
-// for cotangent v. The error times the step of a random direction is at most a fraction of the
-// largest |gradient entry * step|. Otherwise a backward whose result is mostly noise would pass.
+// for cotangent v. Each error times the entry's step in a random direction is limited to a fraction
+// of the largest |gradient entry * step|: without a limit, a backward of mostly noise would pass.
 Values Checker::noise_of_backward(const Values& v, const Values& gradient) {
   const Direction all = random_direction(0, f_.x.size());
   const Line line = [&](double t) { return f_.backward(shifted(all, t), v); };

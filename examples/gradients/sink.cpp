@@ -29,7 +29,7 @@ int main() {
   run.model(batch.inputs, {.probe = &probe});
   const Tensor on_first =
       select(probe.value(attention_site(1, "hook_pattern")), 3, 0);  // [B, H, T]
-  // The block lengths P [B]. The repeat tokens are those from P + 1 to 47.
+  // Block lengths P [B]. Positions P + 1 to 47 count: their targets are predictable repeats.
   const Tensor period = 47.0 - sum(to(batch.counted, float64), {1});
 
   // `since` is the number of tokens since the block started to repeat. If it is 1, the model reads

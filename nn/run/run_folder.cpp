@@ -213,7 +213,7 @@ std::vector<CheckpointFile> RunFolder::checkpoints() const {
   std::vector<CheckpointFile> found;
   const fs::path inside = file(kCheckpoints);
   if (!is_there(inside)) return found;
-  // Later ones are those of an earlier run that --overwrite has replaced, or not saved yet.
+  // A later checkpoint is not saved yet, or belongs to a run that --overwrite has replaced.
   std::int64_t last = INT64_MAX;
   try {
     if (has_state()) last = step_in(load_metadata(file(kState).string())).value_or(0);

@@ -38,7 +38,7 @@ Transformer by_head_in_float64(const Transformer& model) {
 struct Product {
   Tensor x, y;
 };
-// Those of a head by the kind of receiver that reads with them: W_QK, its transpose, and W_OV.
+// The products of a head: W_QK for kQuery, its transpose for kKey, and W_OV for kValue.
 using Products = std::array<Product, 3>;
 Products products_of(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& o) {
   return {{{q, k}, {k, q}, {v, o}}};
@@ -144,8 +144,8 @@ Tensor Circuits::logits(const HeadIndex& h) const {
   return matmul(u - mean(u, {0}), mT(without_division(model_.ln, output(h))));
 }
 
-// Returns q R(distance); without a distance, q times the mean of R over the distances from 1 on; q
-// if the model has no RoPE.
+// Returns q R(distance) or, without a distance, q times the mean of R over the distances from 1 to
+// context - 1. Returns q if the model has no RoPE.
 Tensor Circuits::rotated(const Tensor& q, std::optional<std::int64_t> distance) const {
   const std::int64_t context = options().context;
   check<ValueError>(!distance || (*distance >= 0 && *distance < context), "Circuits",

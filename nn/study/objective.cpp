@@ -96,8 +96,8 @@ std::vector<double> gains_over_frequencies(const Transformer& model, const Batch
   double total = 0;
   for (const std::int64_t target : targets)
     if (target != kIgnored) ++frequency[target], ++total;
-  // The frequencies of a sample predict it better than the frequencies of the task would (Miller
-  // 1955).
+  // The frequencies of a sample predict this sample better than the frequencies of the task do
+  // (Miller 1955).
   const double bias = (double(frequency.size()) - 1) / (2 * total);
   const auto length = std::size_t(batch.targets.size(1));
   std::vector<double> gains;

@@ -58,7 +58,7 @@ struct Objective {
 Objective margin(const Transformer& model, const Batch& batch,
                  const std::vector<std::int64_t>& positions = {});
 
-/// The objective and the batch for logits at some positions, of which L is the same function.
+/// A batch and an objective that are restricted to the positions on which L depends. L is the same.
 struct ObjectiveAt {
   std::vector<std::int64_t> positions;  ///< positions whose logits L depends on, ascending
   Batch batch;                          ///< inputs, targets and counted [B, P] at these positions

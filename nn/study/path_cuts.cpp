@@ -21,7 +21,7 @@ Tensor normed(const std::optional<Norm>& norm, const Tensor& x) { return norm ? 
 
 }  // namespace
 
-// The unchanged pass on some sequences, which all cuts share.
+// The forward pass of the unchanged model on some sequences. All cuts share it.
 struct PathCutter::Base {
   // Values of a pass, by layer. `mid` and `mlp_out` are empty without MLPs.
   struct Streams {
@@ -38,7 +38,7 @@ struct PathCutter::Base {
     streams = {run.resid_pre, pass.at[0], {}, {}};
     if (run.model().options.mlp) streams.mid = pass.at[1], streams.mlp_out = pass.at[2];
   }
-  // Returns the pass of the sequences [first, first + count).
+  // Returns the values of the sequences [first, first + count).
   Base rows(std::int64_t first, std::int64_t count) const {
     Base part = *this;
     part.run = run.rows(first, count), part.replaced = replaced.rows(first, count);
@@ -152,8 +152,8 @@ class PathCutter::Pass {
     }
     return total;
   }
-  // Returns all = [B, T, H, d], the queries (keys, values) of a layer, with those of the receiver's
-  // head for the stream x before the block.
+  // Returns `all` [B, T, H, d], the queries (keys, values) of a layer, in which those of the
+  // receiver's head are replaced by those for x, the stream before the block.
   Tensor with_head(const Receiver& r, const Tensor& all, const Tensor& x) const {
     const std::int64_t head =
         r.kind == Receiver::kQuery ? r.head : options_.attention.kv_head(r.head);

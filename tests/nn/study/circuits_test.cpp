@@ -201,7 +201,7 @@ TEST_CASE("the QK map has the scores of a model in which it leaves out nothing")
     CAPTURE(name);
     Transformer::Options o = options;
     const bool table = o.positions == Positions::kLearned || o.positions == Positions::kSinusoidal;
-    if (table) o.context = 1;  // the mean of one position is this position
+    if (table) o.context = 1;  // the maps use the mean position, here the only one
     o.attention.dtype = float64;
     const Transformer model = random_model(o);
     const Circuits circuits(model);

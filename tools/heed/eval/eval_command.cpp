@@ -1,6 +1,6 @@
 // The command `heed eval`: prints loss and accuracy of a run, beside the best possible loss and
-// accuracy. The run is evaluated on its own evaluation set, or elsewhere: on another text, with
-// other settings of its task, or at other lengths.
+// accuracy. The run is evaluated on its own evaluation set by default. Options select another text,
+// other settings of its task, or other lengths.
 #include <algorithm>
 #include <cmath>
 
@@ -26,7 +26,7 @@ struct EvalArguments {
 
   // True: the evaluation is on another file than that of the run.
   bool foreign() const { return !text.empty() || !lines.empty(); }
-  // True: the evaluation is not that which heed train does, so it must not become the result.
+  // True: heed train does not make this evaluation, so it must not become the result of the run.
   bool elsewhere() const {
     return foreign() || !context.empty() || stride > 0 || !parameters.empty();
   }
@@ -41,8 +41,8 @@ constexpr Column kPositions[] = {
     {"", "+2", "", "{:.3f}"}, {"", "+3", "", "{:.3f}"}, {"", "+4", "", "{:.3f}"},
     {"", "+5", "", "{:.3f}"}, {"", "+6", "", "{:.3f}"}, {"", "+7", "", "{:.3f}"}};
 
-// Adds a table of the mean loss at each position. If the optimal loss is known, the row below each
-// row of losses contains it.
+// Adds a table of the mean loss at each position. If the optimal loss is known, each row of losses
+// is followed by a row of optimal losses.
 void add_positions(Report& report, const nn::Evaluation& e) {
   const std::size_t per_line = std::size(kPositions) - 1;
   const bool known = !e.position_optimal.empty();

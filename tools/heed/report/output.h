@@ -56,12 +56,11 @@ decltype(auto) past_input_checks(F&& f) {
   }
 }
 
-/// Writes a text to stdout or stderr. All text of the program passes through this function, but not
-/// the escape sequences of Progress. If
-/// the stream is a terminal, control characters and invalid UTF-8 are escaped (`\x1b`), because a
-/// terminal executes them, and names and texts from files may contain them. Newlines and tabs are
-/// written as they are. In a file or a pipe, the output is the text, byte by byte. If writing
-/// fails, the text is lost and the error flag of the stream is set.
+/// Writes a text to stdout or stderr. The program writes all text with this function, except the
+/// escape sequences of Progress. If the stream is a terminal, control characters and invalid UTF-8
+/// are escaped (`\x1b`), because a terminal executes them, and names and texts from files may
+/// contain them. Newlines and tabs are not escaped. In a file or a pipe, the output is the text,
+/// byte by byte. If writing fails, the text is lost and the error flag of the stream is set.
 void put_text(std::FILE* stream, std::string_view text);
 /// Prints results to stdout.
 template <class... Args>

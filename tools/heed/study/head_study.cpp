@@ -17,8 +17,8 @@ namespace {
 
 // ---- sequences and L
 
-// Returns L on other sequences than that of the subject. A given token or position belongs to the
-// subject's sequence, unless --samples was given. Without it, L is the default of the task.
+// Returns L on sequences of the task. Without --samples and --repeat-random, given tokens and
+// positions belong to the subject's sequence alone, so they are not used here.
 nn::Objective objective_on(const nn::Batch& batch, const Subject& s, const Command& c) {
   nn::Objective o = s.objective;
   const bool chosen = c.given("samples") || c.given("repeat-random");
@@ -99,7 +99,7 @@ Estimate estimate_of(const nn::Transformer& model, nn::Batch batch) {
   const double scores = 20 * pass;  // a study: forward, backward, and the scores of all heads
   const auto heads = double(model.options.layers * model.options.attention.heads);
   // A pass with a cut starts at the layer of the cut, on average in the middle of the model. The
-  // largest edges are cut, too.
+  // sum includes cuts of the largest edges.
   const double cuts = scores + pass * (heads + double(model.options.layers) + 60);
   return {cuts, cuts + pass * 13 * heads};
 }

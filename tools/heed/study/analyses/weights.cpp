@@ -1,5 +1,5 @@
 // Circuits from the weights (--circuits): maps of heads and of pairs of heads, and composition
-// scores. They need no sequence. Beside them stand the measured edges between heads.
+// scores. They need no sequence. The tables also contain measured effects of edges between heads.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -202,7 +202,7 @@ Table table_of_heads(const nn::Circuits& circuits, const std::vector<nn::HeadInd
   return table;
 }
 
-// Returns the largest entries of maps that are not shown, those of QK and OV of each head in turn.
+// Returns the largest entries of maps that are too large to be shown: QK, then OV, of each head.
 Table largest_entries(const Maps& qk, const Maps& ov, const std::vector<std::string>& tokens) {
   Table table(
       {{"map", "map"}, {"row", "row"}, {"column", "column"}, {"value", "value", "", "{:.4g}"}},

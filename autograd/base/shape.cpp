@@ -59,6 +59,7 @@ std::int64_t Layout::offset_of(const Dims& index) const {
 }
 
 void detail::fail_axis(std::string_view op, const Shape& shape, std::int64_t axis) {
+  check(shape.rank() > 0, op, "axis ", axis, " is out of range: a tensor of rank 0 has no axes");
   fail(op, "axis ", axis, " is out of range for shape ", shape, "; needs at least ", -shape.rank(),
        " and below ", shape.rank());
 }

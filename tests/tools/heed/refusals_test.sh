@@ -121,7 +121,7 @@ heed compare A B C --of roles :: study runs/reverse-1 runs/reverse-1 text-run
 is a path through several receivers; use --path embed:V:L0H0:logits :: study runs/reverse-1 --edge embed:V:L0H0:logits
 is not a receiver :: study runs/reverse-1 --edges-into L0H0.X
 is not a component :: study runs/reverse-1 --ablate L0H0,MLP
-one sequence has no other :: study runs/reverse-1 --sample 1 --ablate L0H0 --ablation resample
+give only one; add --samples 2 or more :: study runs/reverse-1 --sample 1 --ablate L0H0 --ablation resample
 --distance: has an effect only for runs with --positions rope; leave it out :: study runs/reverse-1 --circuits --distance 999
 without --circuits :: study runs/reverse-1 --distance 1
 give --samples 2 or more :: study runs/reverse-1 --ablate L0H0 --ablation resample --samples 1

@@ -277,7 +277,9 @@ HeadSample effect_sample(const HeadStudy& study, const HeadArguments& a, const C
     usage_error("--ablation {} needs the text of the run; use --ablation zero",
                 nn::enum_name(a.ablation));
   if (one && a.ablation == nn::Ablation::kResample)
-    usage_error("--ablation resample: one sequence has no other; give --samples 2 or more");
+    usage_error(
+        "--ablation resample uses the output of another sequence, but --prompt and --sample give "
+        "only one; add --samples 2 or more");
   if (!one && study.sample) return *study.sample;
   return {
       s.base(),

@@ -29,7 +29,7 @@ nn::Objective objective_on(const nn::Batch& batch, const Subject& s, const Comma
     return nn::default_objective(s.model(), s.info(), batch, o.positions);
   if (o.kind == nn::Objective::kMargin) return nn::margin(s.model(), batch, o.positions);
   if (!o.is_of_targets() && o.positions.empty()) {
-    if (s.info().stop)
+    if (s.info().stop && !c.given("repeat-random"))
       usage_error(
           "--samples: sequences of {} end at different positions; give --at, --of margin or --of "
           "loss",

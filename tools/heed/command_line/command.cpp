@@ -148,7 +148,7 @@ void Command::read_config_file(const Commands& all) {
     const nn::Setting& setting =
         nn::setting_named(item, all[std::size_t(owner - sections.begin())]->settings);
     if (item.key == "config")
-      usage_error("{}: a file cannot name another one as config; leave it out", item.where);
+      usage_error("{}: a configuration file cannot contain config; remove the line", item.where);
     const std::string where = item.where + ": " + item.key;
     // config.toml contains an empty text for a setting that has no value.
     if (item.values == std::vector<std::string>{""} && !setting.may_be_empty) return true;

@@ -272,8 +272,8 @@ void check_sweep_folder(const fs::path& folder, const SweepPlan& plan) {
   if (!begun) return;  // a sweep without runs may be replaced
   if (const std::string change = no_longer_planned(before, plan); !change.empty())
     usage_error(
-        "--out {} contains another sweep: {}; a sweep can only be extended by values; choose "
-        "another directory",
+        "--out {} contains another sweep: {}; the only change that a sweep accepts is more values; "
+        "choose another directory",
         folder.string(), change);
 }
 

@@ -487,8 +487,9 @@ struct AttentionResult {
 /// leading axes broadcast. Needs O(Tq Tk) memory.
 ///
 /// A key or value that a query may not read changes no bit of the query's results, and the query
-/// changes no bit of their gradients, even if they are NaN or infinite. Causality, the window, the
-/// keep-mask and a bias of -inf are masks. What a query may read propagates: 0 * NaN is NaN.
+/// changes no bit of the gradients of the key and the value. This holds even if one of the three is
+/// NaN or infinite. Causality, the window, the keep-mask and a bias of -inf are masks. NaN in a key
+/// or value that a query may read propagates, even if the weight is 0, because 0 * NaN is NaN.
 ///
 /// Throws ShapeError if shapes do not fit, DTypeError if dtypes differ, and ValueError if an option
 /// is out of range, or if a row is fully masked and the policy is FullyMasked::kError.

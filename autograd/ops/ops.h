@@ -203,7 +203,7 @@ Tensor cumsum(const Tensor& x, std::int64_t axis);
 Tensor sum_to(const Tensor& x, const Shape& shape);
 
 // ---- reductions without a gradient: the result is int64 or, for any and all, bool8
-//      (ops/reduce.cpp). `axes`, keepdim and its shape are as in the section above.
+//      (ops/reduce.cpp). `axes` and keepdim have the same meaning as in the section above.
 
 ///@{
 /// Returns bool8: true if any (all) of the reduced elements are true. For 0 elements, any() returns
@@ -251,9 +251,8 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias = {});
 ///   from left to right.
 ///
 /// Throws ValueError for an invalid equation (the message has a caret under the invalid place) and
-/// for a wrong number of operands.
-/// Throws ShapeError if ranks or sizes do not fit the labels, or if an intermediate result has more
-/// than 8 axes.
+/// for a wrong number of operands. Throws ShapeError if ranks or sizes do not fit the labels, or if
+/// an intermediate result has more than 8 axes.
 Tensor einsum(std::string_view equation, std::span<const Tensor> operands);
 Tensor einsum(std::string_view equation, std::initializer_list<Tensor> operands);
 ///@}

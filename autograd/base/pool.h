@@ -70,7 +70,7 @@ class Ref {
   Ref(const Ref& o) : Ref(o.p_) {}
   Ref(Ref&& o) noexcept : p_(std::exchange(o.p_, nullptr)) {}
   ///@}
-  /// Releases the current object, and then points to the object of `o`.
+  /// Points to the object of `o`, and then releases the previous object.
   Ref& operator=(Ref o) noexcept {
     std::swap(p_, o.p_);
     return *this;

@@ -107,17 +107,19 @@ Tensor fit(const Op& op, std::size_t i, Tensor g, const Node& input) {
   return sum_to(g, input.shape());
 }
 
-// Adds g to x in place, unless the write would change another value. It changes none if x has one
-// handle, is the only tensor on its storage and has no stride 0. Returns true if it has added g.
+// Adds g to x in place, unless the write would change another value. The write changes no other
+// value if x has one handle, is the only tensor on its storage and has no stride 0. Returns true if
+// g was added.
 bool add_in_place(const Tensor& x, const Tensor& g) {
   const bool is_private = x.layout().repeated_axis() < 0 && TensorAccess::is_sole_owner(x);
   if (is_private) add_(x, g);
   return is_private;
 }
 
-// Adds g to the sum, in place if possible. An observer must see the addition as an op, and with
-// create_graph the addition must be a node of the graph, so both exclude this. The result does not
-// depend on which of the two tensors is overwritten, because a + b and b + a have the same bits.
+// Adds g to the sum, in place if possible. The addition is not in place if there is an observer,
+// which must see the addition as an op, and with create_graph, because the addition must then be a
+// node of the graph. The result does not depend on which of the two tensors is overwritten, because
+// a + b and b + a have the same bits.
 void accumulate(Tensor& sum, Tensor g) {
   const bool in_place = sum.defined() && !OpObserver::exists() && !grad_enabled() &&
                         sum.dtype() == g.dtype() && is_real(g.dtype());

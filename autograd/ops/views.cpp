@@ -160,7 +160,8 @@ Tensor slice(const Tensor& x, std::int64_t axis, std::int64_t start, std::int64_
   const auto bound = [n](std::int64_t i) {
     return std::clamp<std::int64_t>(i < 0 ? i + n : i, 0, n);
   };
-  // A step of n has the elements of every larger step, and cannot overflow.
+  // A step of n selects the same elements as every larger step. Unlike a larger step, it cannot
+  // overflow.
   const Place place{x.shape(), a, bound(start), std::clamp<std::int64_t>(n, 1, step)};
   return record_view(kSlice, x, sliced(x.layout(), a, place.start, bound(end), place.step),
                      [place](const Vjp& v) -> Grads { return {unslice(v.grad, place)}; });

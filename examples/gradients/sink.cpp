@@ -35,7 +35,9 @@ int main() {
   // `since` is the number of tokens since the block started to repeat. If it is 1, the model reads
   // the first repeated token.
   std::vector<heed::plot::Series> curves{{"L1H0", {}, {}}, {"L1H1", {}, {}}};
-  double nothing = 0, something = 0;  // mean weights over both heads
+  // Mean weights on the first token over both heads, before the repeat (there is nothing to copy)
+  // and after it has started (there is something to copy).
+  double nothing = 0, something = 0;
   std::printf("weight of layer 1 on the first token\n\nsince   L1H0     L1H1\n");
   for (std::int64_t since = -kBefore; since <= kAfter; ++since) {
     const Tensor position = unsqueeze(unsqueeze(to(period + double(since), int64), 1), 2);

@@ -156,10 +156,10 @@ class RunFolder {
   /// Returns the names of weights files that open() accepts and that exist: kModel, kBest and the
   /// last checkpoint.
   std::vector<std::string> weights() const;
-  /// Returns task and model, with weights from the file `weights` inside the directory; kState
-  /// stands for kModel if the run has only weights. Throws IoError if the weights were trained with
-  /// another configuration. If `use` is Use::kSequences, also throws TextError if the text file is
-  /// missing or has changed.
+  /// Returns task and model, with weights from the file `weights` inside the directory. If
+  /// `weights` is kState but the run has only weights, reads kModel instead. Throws IoError if the
+  /// weights were trained with another configuration. If `use` is Use::kSequences, also throws
+  /// TextError if the text file is missing or has changed.
   LoadedRun open(const std::string& weights, Use use) const;
 
   /// Reads kState. If the text file was moved, `moved` must be its new path. `moved_val` is the new

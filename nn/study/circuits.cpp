@@ -192,9 +192,10 @@ DistanceCurve Circuits::curve(const HeadIndex& head) const {
   DistanceCurve curve;
   if (!options().attention.rope) return curve;
   const auto [q, k] = qk(head);
-  // With q = m + u and k = n + v, where m and n are means: the mean score is m R . n. Its three
-  // other terms u R . n, m R . v and u R . v are uncorrelated over all pairs of tokens, so their
-  // variances add up.
+  // A score is q R . k, where R rotates q by the distance. Let q = m + u and k = n + v, where m and
+  // n are the means over all tokens. The mean score is m R . n. The other three terms of a score,
+  // u R . n, m R . v and u R . v, are uncorrelated over all pairs of tokens, so their variances add
+  // up.
   const Tensor m = mean(q, {0}, true), n = mean(k, {0}, true);
   const auto covariance = [](const Tensor& x) { return matmul(mT(x), x) / double(x.size(0)); };
   const Tensor of_u = covariance(q - m), of_v = covariance(k - n);

@@ -155,7 +155,7 @@ ObjectiveAt at_positions(const Objective& o, const Batch& batch) {
   at.batch.inputs = columns(batch.inputs), at.batch.targets = columns(batch.targets);
   at.batch.counted = columns(batch.counted);
   at.objective.right = columns(o.right), at.objective.wrong = columns(o.wrong);
-  // A listed position counts even if it does not count in the accuracy.
+  // L includes every position that is listed, even if the accuracy does not count the position.
   at.objective.positions.clear();
   for (const std::int64_t p : o.positions)
     if (!is_margin) at.objective.positions.push_back(std::distance(needed.begin(), needed.find(p)));

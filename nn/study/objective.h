@@ -33,9 +33,9 @@ struct Objective {
   std::int64_t a = 0;  ///< a token in [0, classes); not used by kLoss
   std::int64_t b = 0;  ///< a token in [0, classes); used only by kDifference
   /// Positions at which L is computed, counted from 0. A BOS token has a position. If the list is
-  /// empty, kLoss and kLogLikelihood use all positions that have a target, kMargin those of
-  /// `right`, and the other kinds the last position. kMargin uses those of `right` also if the list
-  /// is not empty.
+  /// empty, kLoss and kLogLikelihood use all positions that have a target. kLogOdds uses those of
+  /// them that count in the accuracy. kLogit, kLogProbability and kDifference use the last
+  /// position. kMargin ignores the list, and always uses the positions of `right`.
   std::vector<std::int64_t> positions = {};
   Tensor right = {};  ///< [B, T] int64, a token or kIgnored; used only by kMargin
   Tensor wrong = {};  ///< [B, T] int64, a token where `right` is one; used only by kMargin

@@ -23,7 +23,7 @@ struct PatchSite {
   const char* name;
   Tensor LayerStudy::*value;
   Tensor LayerStudy::*gradient;
-  int axis;      // of the places
+  int axis;      // axis of `value` whose indices are the places
   bool by_head;  // true: the places are heads; false: positions
 };
 constexpr PatchSite kPatchSites[] = {

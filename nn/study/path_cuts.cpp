@@ -228,7 +228,8 @@ std::vector<std::vector<double>> PathCutter::predict(const std::vector<Path>& pa
                      most = sequences_at_once(run.model(), run.batch.inputs.size(1));
   for (std::int64_t first = 0; first < count; first += most) {
     const Base part = base_->rows(first, std::min(most, count - first));
-    std::vector<Tensor> changes;  // 0; the gradients of L at these are the gradients of the paths
+    // Changes of the senders' outputs, all 0. dL/d(changes[i]) is the gradient along distinct[i].
+    std::vector<Tensor> changes;
     for (std::size_t i = 0; i < distinct.size(); ++i)
       changes.push_back(zeros_like(part.run.resid_pre[0]).requires_grad_());
     const auto at_zero = [&](std::size_t i, const Tensor&) { return changes[i]; };

@@ -25,9 +25,9 @@ struct TextSize {
 };
 
 /// Quality of the predictions of a text. Unlike a loss in nats per token, bits per character or per
-/// byte can be compared between models with different vocabularies. Without a token, a value is
-/// missing. With unknown tokens, only their share is known: a model predicts `<unk>` more easily
-/// than the words that it stands for.
+/// byte can be compared between models with different vocabularies. If there are no tokens, all
+/// values are missing. If there are unknown tokens, only `unknown_share` has a value, because a
+/// model predicts `<unk>` more easily than the words that `<unk>` stands for.
 struct TextQuality {
   std::optional<double> perplexity = {};          ///< exp of the nats per token
   std::optional<double> bits_per_character = {};  ///< total nats / ln 2 / code points

@@ -23,7 +23,7 @@ using W = AttentionWeights;
 // Returns |x| (Frobenius).
 double size(const Tensor& x) { return std::sqrt(sum(x * x).item()); }
 
-// The definitions, with full matrices in float64.
+// The quantities of Circuits, computed from their definitions with full matrices in float64.
 struct Definitions {
   explicit Definitions(const Transformer& m) : o(m.options) {
     for (const NamedTensor& p : parameters(m)) all[p.name] = to(p.tensor, float64);

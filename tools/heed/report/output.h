@@ -16,7 +16,9 @@ namespace heed {
 /// Exit codes of the program.
 enum ExitCode {
   kOk = 0,
-  kCheckFailed = 1,    ///< a gradient is wrong, a batch is not learned, or a model is not causal
+  /// A check failed: for example, a gradient is wrong, a batch is not learned, a model is not
+  /// causal, a file is damaged, two files differ, or a run of a sweep failed.
+  kCheckFailed = 1,
   kUsage = 2,          ///< invalid or contradictory options
   kNumeric = 3,        ///< NaN or infinity; with --strict also a parameter without gradient
   kInputOutput = 4,    ///< a file cannot be read or written

@@ -66,7 +66,7 @@ struct PairCircuit {
   nn::FactoredMap map = {};               // undefined if it was not computed
   nn::MapSummary summary = {NAN, NAN};    // of `map`
 
-  // Returns the score minus that of random weights.
+  // Returns a positive number if the score is above the mean score of random weights.
   double above_random() const { return score.score - score.random_mean; }
 };
 

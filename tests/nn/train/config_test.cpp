@@ -158,7 +158,7 @@ TEST_CASE("validate names a value that is out of range") {
   c.lr = 1e-3, c.min_lr = 2e-3;
   CHECK_THROWS_WITH(validate(c), Contains("min-lr"));
   c.min_lr = 0, c.clip = HUGE_VAL;
-  CHECK_THROWS_WITH(validate(c), Contains("`clip` needs a number, at least 0"));
+  CHECK_THROWS_WITH(validate(c), Contains("`clip` needs a finite number, at least 0"));
 }
 
 TEST_CASE("validate names options that contradict each other, and how to resolve it") {

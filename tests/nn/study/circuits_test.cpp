@@ -335,7 +335,8 @@ TEST_CASE("circuits refuse models and heads that they cannot describe") {
   const Circuits circuits(with([](auto& o) { o.positions = Positions::kRope; }));
   CHECK_THROWS_WITH(circuits.qk({0, 2}), Contains("L0H2"));
   CHECK_THROWS_WITH(circuits.qk({0, 0}, 4), Contains("needs a distance from 0 to 3"));
-  CHECK_THROWS_WITH(circuits.composed(Receiver::kKey, {1, 0}, {1, 1}), Contains("of an earlier layer than L1H1"));
+  CHECK_THROWS_WITH(circuits.composed(Receiver::kKey, {1, 0}, {1, 1}),
+                    Contains("of an earlier layer than L1H1"));
 }
 
 }  // namespace

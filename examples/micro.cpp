@@ -6,7 +6,8 @@
 // attention to continue repeated sequences: after "fcadfca" comes "d". At the end it draws what one
 // of its induction heads attends to. These heads copy (Elhage et al. 2021; Olsson et al. 2022).
 //
-// heed does the same in earnest, with the same names. "heed: FILE" is the file in which to read on.
+// heed does the same for larger models, with the same names. "heed: FILE" names the file of heed
+// that does the work of the code below it.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -148,14 +149,14 @@ Tensor mT(const Tensor& x) {
   return record({x}, transposed(x->value), [](const Matrix& g) { return Grads{transposed(g)}; });
 }
 
-// Returns the sum of two matrices of the same shape.            heed: autograd/ops/elementwise.cpp
+// Returns the sum of two matrices of the same shape. heed: autograd/ops/elementwise/arithmetic.cpp
 Tensor operator+(const Tensor& a, const Tensor& b) {
   Matrix sum = a->value;
   add(sum, b->value);
   return record({a, b}, sum, [](const Matrix& g) { return Grads{g, g}; });
 }
 
-// Returns x times a constant.                                   heed: autograd/ops/elementwise.cpp
+// Returns x times a constant.                        heed: autograd/ops/elementwise/arithmetic.cpp
 Tensor operator*(const Tensor& x, double c) {
   return record({x}, scaled(x->value, c), [c](const Matrix& g) { return Grads{scaled(g, c)}; });
 }

@@ -1,5 +1,5 @@
-# Checks the direction of includes, and that all files are read by autograd/base/files.h. A room is a folder in the list below. A file may include only files of
-# its own room and of rooms that are earlier in the list. A folder that is not in the list is an error.
+# Checks the direction of includes, and that only autograd/base/files.h reads files. A room is a folder in the list
+# below. A file may include files of its own room and of earlier rooms. A folder that is not in the list is an error.
 # Run: cmake -P tests/arrows.cmake
 cmake_policy(VERSION 3.24)
 set(rooms

@@ -50,7 +50,7 @@ check_systems() {
 run_step() {
   case "$1" in
     demo | test) step "$1" in_system "$build" "./tools/$1" ;;
-    packages)  # are built in one system and installed in the other
+    packages)  # built in one system, and installed in the other
       step cpack in_system "$build" './tools/setup --mpi && ./tools/build && cd build/release &&
         apt-get install -y --no-install-recommends dpkg-dev file && cpack'
       mkdir -p "$bare$PWD"

@@ -11,8 +11,8 @@
 
 namespace heed::autograd {
 
-/// Base class of all exceptions that heed throws. The text states the op, the accepted input and
-/// the given input.
+/// Base class of all exception types of heed. heed can also throw std::bad_alloc. The text of an
+/// Error states the op, the accepted input and the given input.
 struct Error : std::runtime_error {
   using std::runtime_error::runtime_error;
 };

@@ -101,9 +101,9 @@ class AppendFile {
 void check_writable(const std::string& path);
 
 ///@{
-/// Returns whether anything exists at `path`, or anything but a directory. A symbolic link stands
-/// for its target. Throws IoError if this cannot be determined, for example because a directory of
-/// the path is not accessible.
+/// is_there() returns true if `path` exists, is_file() if it exists and is not a directory. A
+/// symbolic link stands for its target. Throws IoError if this cannot be determined, for example
+/// because a directory of the path is not accessible.
 bool is_there(const std::filesystem::path& path);
 bool is_file(const std::filesystem::path& path);
 ///@}

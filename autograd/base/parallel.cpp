@@ -97,8 +97,8 @@ class ThreadPool {
   // Data of different threads are on different cache lines. Moving a cache line between cores takes
   // 0.1 to 0.5 microseconds, and a whole job may be as short as that.
 
-  // The number of a job, from 1, and a number of its chunks, which one atomic operation replaces.
-  // The number has 48 bits, enough for 8 years of a million jobs per second.
+  // The number of a job, from 1, and a number of its chunks. One atomic operation replaces both.
+  // The number of the job has 48 bits, enough for 8 years of a million jobs per second.
   struct Count {
     std::uint64_t bits = 0;
     Count() = default;
@@ -106,9 +106,9 @@ class ThreadPool {
     std::uint64_t number() const { return bits >> 16; }
     std::int64_t chunks() const { return std::int64_t(bits & kMostChunks); }
   };
-  // The number of claimed chunks among those that one thread owns. It belongs to the job with this
-  // number. If that is an earlier job, none of the thread's chunks of the current job is claimed. A
-  // new job therefore writes no line for each thread. Any thread may claim a chunk.
+  // The number of claimed chunks among those that one thread owns, with the number of their job. If
+  // the slot has the number of an earlier job, no chunk that the thread owns in the current job is
+  // claimed. The start of a job therefore writes to no slot. Any thread may claim a chunk.
   struct alignas(128) Slot {
     std::atomic<Count> claimed{};
   };
@@ -172,7 +172,7 @@ class ThreadPool {
     std::int64_t ran = 0;
     for (std::size_t i = 0; i < slots_.size(); ++i)
       while (run_one((own + i) % slots_.size(), job)) ++ran;
-    if (ran == 0) return;  // the caller polls the line, so do not take it for nothing
+    if (ran == 0) return;  // a write would move the cache line, which the caller polls
     std::atomic<std::int64_t>& chunks = reported_[own].chunks;
     chunks.store(chunks.load(std::memory_order_relaxed) + ran, std::memory_order_release);
   }

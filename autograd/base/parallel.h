@@ -56,9 +56,9 @@ void parallel_for(std::int64_t n, std::int64_t grain, F&& f) {
 
 /// Calls f(0), ..., f(teams - 1) side by side. Inside f, parallel_for() has num_threads() / teams
 /// threads, rounded down, which work for this call of f alone. If f throws, parallel_teams() does
-/// as parallel_for() does. The calls of f run like the chunks of a parallel_for() if another call
-/// of parallel_teams() is running, inside f, and if the system cannot start the threads of the
-/// teams.
+/// as parallel_for() does. In three cases the calls of f run like the chunks of a parallel_for():
+/// if this function is called inside f, if another thread is running it, and if the system cannot
+/// start the threads of the teams.
 void parallel_teams(std::int64_t teams, const std::function<void(std::int64_t team)>& f);
 
 }  // namespace heed::autograd

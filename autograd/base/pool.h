@@ -42,7 +42,7 @@ struct PoolAllocator {
   template <class U>
   PoolAllocator(const PoolAllocator<U>&) {}
   ///@}
-  /// Allocates memory for n values.
+  /// Returns uninitialized memory for n values.
   T* allocate(std::size_t n) { return static_cast<T*>(pool_allocate(n * sizeof(T))); }
   /// Frees memory that allocate(n) returned.
   void deallocate(T* p, std::size_t n) noexcept { pool_free(p, n * sizeof(T)); }
@@ -70,7 +70,7 @@ class Ref {
   Ref(const Ref& o) : Ref(o.p_) {}
   Ref(Ref&& o) noexcept : p_(std::exchange(o.p_, nullptr)) {}
   ///@}
-  /// Releases the current object, and then points to the object of `o`.
+  /// Points to the object of `o`, and then releases the previous object.
   Ref& operator=(Ref o) noexcept {
     std::swap(p_, o.p_);
     return *this;

@@ -59,7 +59,9 @@ std::int64_t Layout::offset_of(const Dims& index) const {
 }
 
 void detail::fail_axis(std::string_view op, const Shape& shape, std::int64_t axis) {
-  fail(op, "axis ", axis, " is out of range for shape ", shape);
+  check(shape.rank() > 0, op, "axis ", axis, " is out of range: a tensor of rank 0 has no axes");
+  fail(op, "axis ", axis, " is out of range for shape ", shape, "; needs at least ", -shape.rank(),
+       " and below ", shape.rank());
 }
 
 int normalized_new_axis(std::string_view op, const Shape& shape, std::int64_t axis) {
@@ -101,7 +103,8 @@ Layout permuted(std::string_view op, const Layout& x, const Dims& axes) {
   unsigned seen = 0;
   for (int i = 0; i < rank; ++i) {
     const int from = normalized_axis(op, x.shape, axes[i]);
-    check(!(seen & (1u << from)), op, "axis ", axes[i], " appears twice in ", axes);
+    check(!(seen & (1u << from)), op, "axis ", from, " appears twice in ", axes, " for shape ",
+          x.shape);
     seen |= 1u << from;
     out.shape[i] = x.shape[from];
     out.strides[i] = x.strides[from];

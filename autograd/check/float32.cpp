@@ -30,7 +30,7 @@ class OnSimdTarget {
   std::string before_ = kernels::simd_target();
 };
 
-// Returns the float64 tensor x as tracked numbers that count the rounding of x.
+// Returns x (float64) as tracked inputs. float32_bounds() includes their rounding to float32.
 Tensor rounded_inputs(const Tensor& x) {
   std::vector<Tracked> tracked;
   for (const double value : x.to_vector<double>()) tracked.push_back(rounded_input(value));

@@ -16,7 +16,8 @@ JvpResult jvp(const DifferentiableFunction& f, Args inputs, Args tangents) {
                       "needs float64 inputs and tangents, got ", inputs[i].dtype(), " and ",
                       tangents[i].dtype());
     check(inputs[i].shape() == tangents[i].shape(), "jvp", "input ", i, " has shape ",
-          inputs[i].shape(), ", its tangent has shape ", tangents[i].shape());
+          inputs[i].shape(), ", its tangent has shape ", tangents[i].shape(),
+          "; needs equal shapes");
     duals.push_back(empty(inputs[i].shape(), dual64));
     elementwise_into<Dual, double, double>(
         duals.back(), [](double x, double t) { return Dual(x, t); }, inputs[i], tangents[i]);
@@ -48,8 +49,8 @@ std::vector<Tensor> hvp(const DifferentiableFunction& f, Args inputs, Args v) {
   check(inputs.size() == v.size(), "hvp", "needs a v per input, got ", v.size(), " for ",
         inputs.size());
   for (std::size_t i = 0; i < v.size(); ++i)
-    check(v[i].shape() == inputs[i].shape(), "hvp", "needs v of x's shape ", inputs[i].shape(),
-          ", got ", v[i].shape());
+    check(v[i].shape() == inputs[i].shape(), "hvp", "input ", i, " has shape ", inputs[i].shape(),
+          ", its v has shape ", v[i].shape(), "; needs equal shapes");
   const GradMode recording(true);
   std::vector<Tensor> leaves = as_leaves(inputs);
   const auto first = grad(f(leaves), leaves, {.create_graph = true, .allow_unused = true});

@@ -89,8 +89,8 @@ Tensor run_hooks(Node& node, Tensor g) {
     const Tensor replaced = hook(g);
     if (!replaced.defined()) continue;
     check(replaced.shape() == g.shape() && replaced.dtype() == g.dtype(), "hook", "returned ",
-          replaced.shape(), " ", replaced.dtype(), " for a gradient of ", g.shape(), " ",
-          g.dtype());
+          replaced.shape(), " ", replaced.dtype(), " for a gradient of ", g.shape(), " ", g.dtype(),
+          "; needs the same shape and dtype, or an undefined tensor");
     g = replaced;
   }
   return g;
@@ -107,17 +107,19 @@ Tensor fit(const Op& op, std::size_t i, Tensor g, const Node& input) {
   return sum_to(g, input.shape());
 }
 
-// Adds g to x in place, unless the write would change another value. It changes none if x has one
-// handle, is the only tensor on its storage and has no stride 0. Returns true if it has added g.
+// Adds g to x in place, unless the write would change another value. The write changes no other
+// value if x has one handle, is the only tensor on its storage and has no stride 0. Returns true if
+// g was added.
 bool add_in_place(const Tensor& x, const Tensor& g) {
   const bool is_private = x.layout().repeated_axis() < 0 && TensorAccess::is_sole_owner(x);
   if (is_private) add_(x, g);
   return is_private;
 }
 
-// Adds g to the sum, in place if possible. An observer must see the addition as an op, and with
-// create_graph the addition must be a node of the graph, so both exclude this. The result does not
-// depend on which of the two tensors is overwritten, because a + b and b + a have the same bits.
+// Adds g to the sum, in place if possible. The addition is not in place if there is an observer,
+// which must see the addition as an op, and with create_graph, because the addition must then be a
+// node of the graph. The result does not depend on which of the two tensors is overwritten, because
+// a + b and b + a have the same bits.
 void accumulate(Tensor& sum, Tensor g) {
   const bool in_place = sum.defined() && !OpObserver::exists() && !grad_enabled() &&
                         sum.dtype() == g.dtype() && is_real(g.dtype());
@@ -191,7 +193,8 @@ std::vector<Tensor> grad(const Tensor& y, std::span<const Tensor> wrt, const Gra
   std::uint64_t oldest = root->sequence();
   for (std::size_t i = 0; i < wrt.size(); ++i) {
     check<ValueError>(wrt[i].requires_grad(), "grad", "tensor ", i, " of wrt, ", wrt[i].shape(),
-                      ", does not require grad");
+                      ", does not require grad; call requires_grad_() on it before you compute the "
+                      "result");
     oldest = std::min(oldest, TensorAccess::node(wrt[i])->sequence());
   }
   Visits visits = discover(root, oldest);

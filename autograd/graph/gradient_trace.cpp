@@ -19,7 +19,7 @@ void GradientTrace::saw(const Op& op, const Inputs& inputs, const Tensor& output
 }
 
 std::string GradientTrace::why_none(const Tensor& x) const {
-  // Storages of x and of the tracked tensors that the calls visited so far computed from x.
+  // Storages of x, and of the tracked tensors that were computed from x by a call before `call`.
   std::unordered_set<const Storage*> reached{TensorAccess::storage(x).get()};
   std::string last;
   for (const Call& call : calls_) {

@@ -24,7 +24,8 @@ void check_version(const Op& op, std::string_view what, int i, const Tensor& t,
   if (t.version() == saved) return;
   const std::string which = i >= 0 ? " " + std::to_string(i) : "";
   fail<ValueError>(op, what, which, " ", t.shape(), " ", t.dtype(), " was saved at version ", saved,
-                   " and is now at version ", t.version(), " (changed in place after use)");
+                   " and is now at version ", t.version(),
+                   " (changed in place after use); change a copy");
 }
 
 }  // namespace

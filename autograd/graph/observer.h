@@ -49,8 +49,8 @@ class OpObserver {
   /// its node.
   virtual void saw(const Op&, const Inputs&, const Tensor&) {}
   /// Receives the gradients that the vjp of a node returned, and may change them before the engine
-  /// uses them.
-  /// Ops that this function runs are recorded if the backward pass runs with create_graph = true.
+  /// uses them. Ops that this function runs are recorded if the backward pass runs with
+  /// create_graph = true.
   virtual void saw_gradients(Node&, const Vjp&, Grads&) {}
 
  private:

@@ -231,7 +231,8 @@ std::string small(const std::string& before, const Tensor& x) {
 
 std::string to_dot(const Tensor& y, const std::vector<std::pair<std::string, Tensor>>& names) {
   using detail::TensorAccess;
-  check<ValueError>(y.requires_grad(), "to_dot", "this ", y.shape(), " tensor has no graph");
+  check<ValueError>(y.requires_grad(), "to_dot", "this ", y.shape(),
+                    " tensor has no graph; call requires_grad_() on a leaf first");
   struct Box {
     Ref<Node> node;
     Tensor value;

@@ -54,7 +54,7 @@ void Tensor::zero_grad() const {
 
 Tensor Tensor::retain_grad() const {
   check<ValueError>(requires_grad(), "retain_grad", "no gradient flows to this ", shape(),
-                    " tensor");
+                    " tensor; call requires_grad_() on a leaf first");
   node()->extras().retain = true;
   return *this;
 }

@@ -215,8 +215,8 @@ Tensor fused(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionO
   const Tensor out = forward(Heads(q, k, v, bias), *call);
   if (options.fully_masked == FullyMasked::kError)
     throw_if_fully_masked(eq(select(call->lse, 0, 0), -kInf));
-  // Observers of values are called only here. Observers of gradients are called by the backward
-  // pass.
+  // forward() has called the observers of values. They are removed, so that a later call of
+  // attention_definition() does not call them again. The backward pass calls those of gradients.
   if (call->hooks)
     for (auto observer : {&AttentionHooks::raw_scores, &AttentionHooks::scores,
                           &AttentionHooks::pattern, &AttentionHooks::dropped})

@@ -26,12 +26,11 @@ Tensor hooked(Tensor x, const AttentionHooks::Replace& replace,
   return x;
 }
 
-// The products of attention: W Y, W^T X and X Y^T, for weights W [..., Tq, Tk], X [..., Tq, n] and
-// Y
-// [..., Tk, n]. `hidden` broadcasts to the shape of W, and is true where a query may not read a
-// key. There, a term that is not finite counts as 0, because 0 * NaN is NaN. The derivatives of
-// each product are such products, so that no sum of gradients [Tq, Tk] mixes a map with a
-// transposed one, which is slow to add.
+// The products of attention are W Y, W^T X and X Y^T. The shapes are W [..., Tq, Tk] (weights),
+// X [..., Tq, n] and Y [..., Tk, n]. `hidden` broadcasts to the shape of W, and is true where a
+// query may not read a key. There, a term that is not finite counts as 0, because 0 * NaN is NaN.
+// The derivatives of each product are products of these three kinds. No sum of gradients [Tq, Tk]
+// therefore adds a matrix and a transposed matrix, which would be slow.
 Tensor weights_times(const Tensor& w, const Tensor& y, const Tensor& hidden);
 Tensor transposed_times(const Tensor& w, const Tensor& x, const Tensor& hidden);
 Tensor times_transposed(const Tensor& x, const Tensor& y, const Tensor& hidden);
@@ -43,7 +42,8 @@ const Op kProduct({.name = "attention_product",
                    .samples = product_samples,
                    .no_sizes = needs_axis()});
 
-// Returns false if an element is not finite, and perhaps if the sum of all elements overflows.
+// Returns false if an element is not finite. May also return false if the sum of all elements
+// overflows.
 bool all_finite(const Tensor& x) { return isfinite(sum(x)).item<bool>(); }
 
 // Computes W Y. If a sum is not finite, the terms that are not finite are added after the others.

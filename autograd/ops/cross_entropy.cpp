@@ -52,8 +52,8 @@ std::int64_t count_targets(const Tensor& targets, std::int64_t classes, std::int
   return counted;
 }
 
-// Returns the factor of the loss of each row in the mean: 1 / counted, where `counted` is the
-// number of targets that are not ignored, or 0 if there are none.
+// Returns the factor of the loss of each row in the mean. `counted` is the number of targets that
+// are not ignored. The factor is 1 / counted, or 0 if `counted` is 0.
 double mean_weight(std::int64_t counted) { return counted > 0 ? 1.0 / double(counted) : 0; }
 
 struct Forward {

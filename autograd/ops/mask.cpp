@@ -121,7 +121,7 @@ ScoreBias ScoreBias::with_sink_column(const Tensor& logits, std::int64_t tk) con
   const Tensor first = logits.defined() ? reshape(logits, {-1, 1, 1}) : zero(rest);
   const Shape keys =
       broadcast("attention", broadcast("attention", rest.shape(), {tk}), first.shape());
-  ScoreBias both;  // not checked, for the reason given in operator+
+  ScoreBias both;  // not checked; operator+ states the reason
   both.bias_ = cat({expand(first, keys.with(-1, 1)), expand(rest, keys)}, -1);
   return both;
 }
@@ -129,8 +129,8 @@ ScoreBias ScoreBias::with_sink_column(const Tensor& logits, std::int64_t tk) con
 ScoreBias operator+(const ScoreBias& a, const ScoreBias& b) {
   if (!a.defined()) return b;
   if (!b.defined()) return a;
-  // The check of the constructor is omitted for the sum, because a sum that has only the values 0
-  // and 1 is a valid bias.
+  // The constructor is not called, because it rejects a bias of only 0 and 1 as a mistaken mask. A
+  // sum of two biases may have only these values.
   ScoreBias both;
   both.bias_ = a.bias_ + b.bias_;
   return both;

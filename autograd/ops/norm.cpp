@@ -180,8 +180,9 @@ Tensor layer_norm(const Tensor& x, const Shape& normalized_shape, const Tensor& 
   const int lead = x.rank() - normalized_shape.rank();
   check(normalized_shape.rank() >= 1 && lead >= 0 &&
             x.shape().sub(std::max(0, lead), x.rank()) == normalized_shape,
-        kLayerNorm, "normalizes over the last axes of x, got ", x.shape(), " and normalized_shape ",
-        normalized_shape);
+        kLayerNorm,
+        "needs a normalized_shape that equals the last sizes of x, at least one, got x ", x.shape(),
+        " and normalized_shape ", normalized_shape);
   for (const Tensor* p : {&weight, &bias})
     check(!p->defined() || p->shape() == normalized_shape, kLayerNorm,
           "needs weight and bias of normalized_shape ", normalized_shape, ", got ",

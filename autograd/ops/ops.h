@@ -203,7 +203,7 @@ Tensor cumsum(const Tensor& x, std::int64_t axis);
 Tensor sum_to(const Tensor& x, const Shape& shape);
 
 // ---- reductions without a gradient: the result is int64 or, for any and all, bool8
-//      (ops/reduce.cpp). `axes`, keepdim and its shape are as in the section above.
+//      (ops/reduce.cpp). `axes` and keepdim have the same meaning as in the section above.
 
 ///@{
 /// Returns bool8: true if any (all) of the reduced elements are true. For 0 elements, any() returns
@@ -251,9 +251,8 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias = {});
 ///   from left to right.
 ///
 /// Throws ValueError for an invalid equation (the message has a caret under the invalid place) and
-/// for a wrong number of operands.
-/// Throws ShapeError if ranks or sizes do not fit the labels, or if an intermediate result has more
-/// than 8 axes.
+/// for a wrong number of operands. Throws ShapeError if ranks or sizes do not fit the labels, or if
+/// an intermediate result has more than 8 axes.
 Tensor einsum(std::string_view equation, std::span<const Tensor> operands);
 Tensor einsum(std::string_view equation, std::initializer_list<Tensor> operands);
 ///@}
@@ -487,8 +486,9 @@ struct AttentionResult {
 /// leading axes broadcast. Needs O(Tq Tk) memory.
 ///
 /// A key or value that a query may not read changes no bit of the query's results, and the query
-/// changes no bit of their gradients, even if they are NaN or infinite. Causality, the window, the
-/// keep-mask and a bias of -inf are masks. What a query may read propagates: 0 * NaN is NaN.
+/// changes no bit of the gradients of the key and the value. This holds even if one of the three is
+/// NaN or infinite. Causality, the window, the keep-mask and a bias of -inf are masks. NaN in a key
+/// or value that a query may read propagates, even if the weight is 0, because 0 * NaN is NaN.
 ///
 /// Throws ShapeError if shapes do not fit, DTypeError if dtypes differ, and ValueError if an option
 /// is out of range, or if a row is fully masked and the policy is FullyMasked::kError.

@@ -44,9 +44,10 @@ struct Split {
   Split(std::string_view op, const Tensor& x, const Dims& axes) {
     unsigned mask = axes.rank() == 0 ? ~0u : 0u;
     for (const std::int64_t a : axes) {
-      const unsigned bit = 1u << normalized_axis(op, x.shape(), a);
-      check(!(mask & bit), op, "axis ", a, " appears twice in ", axes);
-      mask |= bit;
+      const int axis = normalized_axis(op, x.shape(), a);
+      check(!(mask & (1u << axis)), op, "axis ", axis, " appears twice in ", axes, " for shape ",
+            x.shape());
+      mask |= 1u << axis;
     }
     for (int i = 0; i < x.rank(); ++i) {
       const bool reduce = mask & (1u << i);

@@ -82,7 +82,8 @@ Shape resolved(const Tensor& x, const Shape& shape) {
   const std::int64_t n = x.numel(),
                      known = checked_numel(kReshape, unknown < 0 ? shape : shape.with(unknown, 1));
   const bool fits = unknown < 0 ? known == n : known > 0 && n % known == 0;
-  check(fits, kReshape, "cannot turn ", x.shape(), " (", n, " elements) into ", shape);
+  check(fits, kReshape, "cannot turn ", x.shape(), " (", n, " elements) into ", shape,
+        unknown < 0 ? "; needs as many elements" : "; the other sizes do not determine the -1");
   return unknown < 0 ? shape : shape.with(unknown, n / known);
 }
 
@@ -159,7 +160,8 @@ Tensor slice(const Tensor& x, std::int64_t axis, std::int64_t start, std::int64_
   const auto bound = [n](std::int64_t i) {
     return std::clamp<std::int64_t>(i < 0 ? i + n : i, 0, n);
   };
-  // A step of n has the elements of every larger step, and cannot overflow.
+  // A step of n selects the same elements as every larger step. Unlike a larger step, it cannot
+  // overflow.
   const Place place{x.shape(), a, bound(start), std::clamp<std::int64_t>(n, 1, step)};
   return record_view(kSlice, x, sliced(x.layout(), a, place.start, bound(end), place.step),
                      [place](const Vjp& v) -> Grads { return {unslice(v.grad, place)}; });
@@ -185,7 +187,8 @@ Tensor flip(const Tensor& x, std::int64_t axis) {
 Tensor diagonal(const Tensor& x, std::int64_t axis0, std::int64_t axis1) {
   const int a = normalized_axis(kDiagonal, x.shape(), axis0),
             b = normalized_axis(kDiagonal, x.shape(), axis1);
-  check(a != b, kDiagonal, "needs two different axes, got ", axis0, " and ", axis1);
+  check(a != b, kDiagonal, "needs two different axes of ", x.shape(), ", got ", axis0, " and ",
+        axis1);
   const std::int64_t n = x.shape()[a], m = x.shape()[b], length = std::min(n, m);
   Layout layout = x.layout();
   const std::int64_t stride = layout.strides[a] + layout.strides[b];

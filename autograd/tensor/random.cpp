@@ -126,7 +126,7 @@ template <class T>
 void Generator::fill_uniform(std::span<T> out, double lo, double hi) {
   constexpr double kMax = std::numeric_limits<T>::max();
   check<ValueError>(lo <= hi && lo >= -kMax && hi <= kMax && hi - lo <= kMax, "uniform",
-                    "needs lo <= hi, all finite in the dtype, hi - lo too, got lo = ", lo,
+                    "needs lo <= hi, and lo, hi and hi - lo finite in the dtype, got lo = ", lo,
                     ", hi = ", hi);
   const T low = T(lo);
   const T range = T(hi) - low;
@@ -152,7 +152,7 @@ template <class T>
 void Generator::fill_normal(std::span<T> out, double mean, double std_dev) {
   constexpr double kMax = std::numeric_limits<T>::max();
   check<ValueError>(std::abs(mean) <= kMax && std_dev >= 0 && std_dev <= kMax, "normal",
-                    "needs a finite mean and 0 <= std < inf, got mean = ", mean,
+                    "needs std >= 0, and mean and std finite in the dtype, got mean = ", mean,
                     ", std = ", std_dev);
   const std::size_t n = out.size();
   if (n < kBlock) {

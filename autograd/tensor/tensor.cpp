@@ -23,7 +23,8 @@ void Tensor::require_one(std::string_view op) const {
 }
 
 void Tensor::fail_dtype(std::string_view op, DType wanted) const {
-  fail<DTypeError>(op, "requested ", wanted, " from a ", dtype(), " tensor");
+  fail<DTypeError>(op, "requested ", wanted, " from a ", dtype(),
+                   " tensor; convert the tensor with to(x, dtype)");
 }
 
 double Tensor::item() const {

@@ -1,5 +1,5 @@
 // Access to the private members of Tensor for autograd's own files: its storage, its views and its
-// node in the graph. No other header includes this file.
+// node in the graph. No header of the libraries includes this file.
 #pragma once
 
 #include <utility>

@@ -54,7 +54,7 @@ int main() {
   Probe probe;
   probe.record(attention_site(1, "hook_pattern")).record(attention_site(1, "hook_v"));
   run.model(long_blocks(1).inputs, {.probe = &probe});
-  // For head 0 of layer 1: a is the row of the last token [T], and v is [T, d_value].
+  // Head 0 of layer 1: a [T] has the attention weights of the last token, and v is [T, d_value].
   const Tensor pattern = probe.value(attention_site(1, "hook_pattern"));  // [1, H, T, T]
   const Tensor a = to(select(select(select(pattern, 0, 0), 0, 0), 0, -1), float64);
   const Tensor v =

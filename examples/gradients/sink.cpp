@@ -29,13 +29,15 @@ int main() {
   run.model(batch.inputs, {.probe = &probe});
   const Tensor on_first =
       select(probe.value(attention_site(1, "hook_pattern")), 3, 0);  // [B, H, T]
-  // The block lengths P [B]. The repeat tokens are those from P + 1 to 47.
+  // Block lengths P [B]. Positions P + 1 to 47 count: their targets are predictable repeats.
   const Tensor period = 47.0 - sum(to(batch.counted, float64), {1});
 
   // `since` is the number of tokens since the block started to repeat. If it is 1, the model reads
   // the first repeated token.
   std::vector<heed::plot::Series> curves{{"L1H0", {}, {}}, {"L1H1", {}, {}}};
-  double nothing = 0, something = 0;  // mean weights over both heads
+  // Mean weights on the first token over both heads, before the repeat (there is nothing to copy)
+  // and after it has started (there is something to copy).
+  double nothing = 0, something = 0;
   std::printf("weight of layer 1 on the first token\n\nsince   L1H0     L1H1\n");
   for (std::int64_t since = -kBefore; since <= kAfter; ++since) {
     const Tensor position = unsqueeze(unsqueeze(to(period + double(since), int64), 1), 2);

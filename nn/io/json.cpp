@@ -60,7 +60,7 @@ class Builder : public nlohmann::json_sax<ordered_json> {
                    const nlohmann::detail::exception& error) override {
     constexpr int kOutOfRange = 406;
     throw JsonError(error.id == kOutOfRange
-                        ? "has a number out of range"
+                        ? "has a number out of the range of float64"
                         : "is not JSON in UTF-8 (error at byte " + std::to_string(byte) + ")");
   }
 
@@ -82,7 +82,8 @@ class Builder : public nlohmann::json_sax<ordered_json> {
     return true;
   }
   bool open(Json value) {
-    if (std::ssize(levels_) == limits_.depth) throw JsonError("is nested too deeply");
+    if (std::ssize(levels_) == limits_.depth)
+      throw JsonError("is nested more than " + std::to_string(limits_.depth) + " levels deep");
     levels_.push_back({std::move(value), {}, {}});
     return true;
   }

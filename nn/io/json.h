@@ -18,7 +18,7 @@
 namespace heed::nn {
 
 /// Error in a JSON text or in the type of a value. The text is a predicate without a subject, such
-/// as `is nested too deeply`, so that the caller can put a subject before it.
+/// as `contains a zero byte`, so that the caller can put a subject before it.
 struct JsonError : autograd::ValueError {
   using ValueError::ValueError;
 };
@@ -126,7 +126,7 @@ class Json {
   template <class T>
   const T& get() const {
     if (const T* value = as<T>()) return *value;
-    throw JsonError("has another type than required");
+    throw JsonError("contains a value of another type than required");
   }
   template <class T>
   T& get() {

@@ -197,8 +197,9 @@ std::string take_checksum(const std::string& path, const std::string& header,
     text = value.substr(std::min(value.size(), kChecksumPrefix.size()));
     if (key != kChecksumKey || at == std::string::npos || text.size() != kNoChecksum.size() ||
         header.compare(at, text.size(), text) != 0)
-      refuse(path, "its metadata ", quoted(key), " is ", quoted(value), ", needs ", kChecksumKey,
-             " crc32c: and 8 digits", kDamaged);
+      refuse(path, "its metadata ", quoted(key), " is ", quoted(value),
+             ", but heed writes a checksum as \"", kChecksumKey, "\":\"", kChecksumPrefix,
+             "DDDDDDDD\", with digits D and without spaces", kDamaged);
   }
   metadata.erase(kChecksumKey);
   return text;
@@ -238,8 +239,8 @@ SafeTensors load_safetensors(const std::string& path, std::string_view prefix) {
   }
   if (!result.checksum.empty() && checksum_text(sum) != result.checksum)
     refuse(path, "its checksum is ", result.checksum, ", but its bytes give ", checksum_text(sum),
-           "; the file is damaged, or another program changed it (which must remove ", kChecksumKey,
-           "): use an intact copy");
+           "; the file is damaged, or another program changed it without removing ", kChecksumKey,
+           ": use an intact copy");
   return result;
 }
 

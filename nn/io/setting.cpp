@@ -17,7 +17,10 @@ std::string number_problem(const std::string& where, const std::string& text, co
   const auto real = parse_number<double>(text);
   if ((!whole || integer) && real && std::isfinite(*real) && range.holds(*real)) return "";
   const std::string allowed = range.text();
-  std::string problem = where + (whole ? " needs a whole number" : " needs a number") +
+  std::string problem = where +
+                        (whole                       ? " needs a whole number"
+                         : real && std::isinf(*real) ? " needs a finite number"
+                                                     : " needs a number") +
                         (allowed.empty() ? "" : ", " + allowed) + ", got '" + text + "'";
   if (whole && !integer && real && std::abs(*real) < 1e15 && *real == std::floor(*real))
     problem += fmt::format("; write {:.0f}", *real);

@@ -177,8 +177,9 @@ MultiHeadAttention::Options MultiHeadAttention::Options::checked() const {
   if (o.d_head == 0) o.d_head = o.d_model / o.heads;
   if (o.d_value == 0) o.d_value = o.d_head;
   if (o.kv_heads == 0) o.kv_heads = o.heads;
-  check<ValueError>(o.kv_heads > 0 && o.heads % o.kv_heads == 0, kName, "`kv_heads` ", o.kv_heads,
-                    " does not divide `heads` ", o.heads, "; choose a divisor");
+  check<ValueError>(o.kv_heads > 0 && o.heads % o.kv_heads == 0, kName,
+                    "`kv_heads` needs 0 or a positive divisor of `heads` ", o.heads, ", got ",
+                    o.kv_heads);
   check<ValueError>(o.form != kPackedHeads || o.kv_heads == o.heads, kName,
                     "`form` packed_heads stores q, k and v of each head together, got `heads` ",
                     o.heads, " and `kv_heads` ", o.kv_heads, "; choose another form");

@@ -31,7 +31,8 @@ Probe& Probe::replace(const std::string& site, Replace f) {
 
 void Probe::fail_unreached(const std::string& site) const {
   const std::vector<std::string> reached = sites();
-  if (reached.empty()) fail<ValueError>("probe", "no forward pass has run with this probe");
+  if (reached.empty())
+    fail<ValueError>("probe", "no forward pass has run with this probe; give it to a forward pass");
   fail<ValueError>("probe", "no forward pass reached '", site, "'; the nearest site is '",
                    nearest(site, reached), "'");
 }

@@ -95,8 +95,9 @@ TransformerOptions TransformerOptions::checked() const {
   o.attention = o.attention.checked();
   check<ValueError>(
       std::round(o.mlp_ratio * double(o.attention.d_model)) >= 1 && o.mlp_ratio <= 1 << 10,
-      "Transformer", "needs `mlp_ratio` up to 1024 and an MLP of at least 1 neuron, got ",
-      o.mlp_ratio, " times ", o.attention.d_model);
+      "Transformer",
+      "needs `mlp_ratio` up to 1024 and an MLP of at least 1 neuron, got `mlp_ratio` ", o.mlp_ratio,
+      " with `d_model` ", o.attention.d_model);
   check<ValueError>(!o.tied || o.classes == o.vocab, "Transformer",
                     "a `tied` head needs one class per input token, got ", o.classes,
                     " classes and ", o.vocab, " tokens");

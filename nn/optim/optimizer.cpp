@@ -104,12 +104,12 @@ double Optimizer::step(const StepOptions& options) {
   return norm;
 }
 
-// Returns true if the update cannot exceed the largest float. This is so if the norm of the
-// gradients and that of the parameters and their buffers are below 1e15, lr and the weight decay
-// are below 1e3, and update() divides by more than 1e-15. Otherwise step() copies parameters and
-// state before the update and checks the result. The buffers are measured only before the first
-// update, after a write by others and after such a check: an update within these limits adds at
-// most 1e18 to a momentum, or 1e30 to a mean of squares.
+// Returns true if the update cannot exceed the largest float: the norm of the gradients, and the
+// norm of the parameters and their buffers, are below 1e15, lr and the weight decay are below 1e3,
+// and update() divides by more than 1e-15. If it returns false, step() copies parameters and state
+// before the update and checks the result. The buffers are measured only before the first update,
+// after such a check, and after a write from outside of the optimizer: an update within the limits
+// adds at most 1e18 to a momentum, or 1e30 to a mean of squares.
 bool Optimizer::stays_finite(double lr) const {
   constexpr double kLarge = 1e15;
   double decay = 1;
@@ -175,8 +175,9 @@ double Optimizer::measure() {
     check<NumericError>(what.empty(), name_, "the gradient of ", name, " ", p.shape(), " is ", what,
                         "; lower the learning rate, or find the op that produced it");
   }
-  fail<NumericError>(name_, "the norm of the gradients is ", norm,
-                     ", too large for float64, although no gradient is; lower the learning rate");
+  fail<NumericError>(
+      name_, "the norm of the gradients is ", norm,
+      ", too large for float64, although every gradient is finite; lower the learning rate");
 }
 
 void Optimizer::zero_grad() const {

@@ -1,5 +1,5 @@
-// Writing of metrics.csv, the history of a run. The file grows while the run trains. heed reads
-// it only for the step of a run that trains, and to compare it with the state.
+// Writes metrics.csv, the history of a run. The file grows during training. heed reads it only to
+// find the current step of a run that is training, and to compare the file with the state.
 #pragma once
 
 #include <cstdint>

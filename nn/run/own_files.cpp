@@ -58,8 +58,9 @@ void check_replaceable(const autograd::PathAt& path) {
   struct stat file {};
   const bool exists = ::fstatat(directory, path.path.c_str(), &file, AT_SYMLINK_NOFOLLOW) == 0;
   const std::string cannot = (exists ? "cannot replace " : "cannot write ") + path.text();
-  check<IoError>(!exists || is_own(file), cannot,
-                 S_ISDIR(file.st_mode) ? "it is a directory" : "heed did not write it; move it");
+  check<IoError>(
+      !exists || is_own(file), cannot,
+      S_ISDIR(file.st_mode) ? "it is a directory; move it" : "heed did not write it; move it");
   const int error = error_of(directory, path.path);
   check<IoError>(error == 0, cannot, std::generic_category().message(error));
 }

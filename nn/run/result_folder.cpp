@@ -54,8 +54,9 @@ void ResultFolder::read_manifest() {
                     "', not a ", kind_.name, " of this version; choose another directory");
   complete_ = lines.back() == kComplete;
   for (std::size_t i = 1; i + (complete_ ? 1 : 0) < lines.size(); ++i) {
-    check<ValueError>(is_plain(lines[i]), path, "is damaged: '", lines[i],
-                      "' is not the name of a file; remove it, or choose another directory");
+    check<ValueError>(is_plain(lines[i]), path, "contains '", lines[i],
+                      "', which is not the name of a file; remove this damaged list of files, or "
+                      "choose another directory");
     old_.insert(lines[i]);
   }
 }
@@ -102,9 +103,10 @@ void ResultFolder::list(const std::vector<std::string>& names) {
     const std::string path = target(name).text();
     std::error_code error;
     const fs::file_type type = fs::symlink_status(path, error).type();
-    check<IoError>(
-        old_.contains(name) || type == fs::file_type::not_found, "cannot replace " + path,
-        type == fs::file_type::directory ? "it is a directory" : "heed did not write it; move it");
+    check<IoError>(old_.contains(name) || type == fs::file_type::not_found,
+                   "cannot replace " + path,
+                   type == fs::file_type::directory ? "it is a directory; move it"
+                                                    : "heed did not write it; move it");
     more.insert(name);
   }
   new_.insert(more.begin(), more.end());

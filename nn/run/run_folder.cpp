@@ -44,11 +44,12 @@ void check_recipe(const std::string& config_file, const RunConfig& config,
                   const std::string& trained, const std::string& recipe) {
   const auto difference = recipe_difference(recipe_text(config), recipe, trained);
   if (difference)
-    fail<IoError>(config_file, "contains '", difference->a, "', but ", trained,
-                  " was trained with '", difference->b.substr(0, 80), "'; ",
-                  config_file.ends_with(RunFolder::kConfig)
-                      ? "restore the line, or train a new run with this configuration"
-                      : "one of them was changed or belongs to another run: restore it");
+    fail<IoError>(
+        config_file, "contains '", difference->a, "', but ", trained, " was trained with '",
+        difference->b.substr(0, 80), "'; ",
+        config_file.ends_with(RunFolder::kConfig)
+            ? "restore the line, or train a new run with this configuration"
+            : "one of the two was changed or belongs to another run: restore the files of one run");
 }
 
 // Adds to the metadata of a state of commit 77197984 the parts of the run that this commit stored
@@ -212,7 +213,7 @@ std::vector<CheckpointFile> RunFolder::checkpoints() const {
   std::vector<CheckpointFile> found;
   const fs::path inside = file(kCheckpoints);
   if (!is_there(inside)) return found;
-  // Later ones are those of an earlier run that --overwrite has replaced, or not saved yet.
+  // A later checkpoint is not saved yet, or belongs to a run that --overwrite has replaced.
   std::int64_t last = INT64_MAX;
   try {
     if (has_state()) last = step_in(load_metadata(file(kState).string())).value_or(0);
@@ -353,10 +354,11 @@ std::vector<std::string> RunFolder::own_files() const {
 
 void RunFolder::check_replaceable() const {
   const fs::file_status inside = fs::symlink_status(file(kCheckpoints));
-  check<ValueError>(!fs::exists(inside) || fs::is_directory(inside),
-                    file(kCheckpoints).string() + " is not a directory",
-                    "heed does not remove files through links; remove it, or choose another "
-                    "directory");
+  check<ValueError>(
+      !fs::exists(inside) || fs::is_directory(inside),
+      file(kCheckpoints).string() + " is not a directory",
+      "heed does not remove files through links; remove it yourself, or choose another "
+      "directory");
   for (const std::string& name : own_files()) nn::check_replaceable(target(name));
 }
 

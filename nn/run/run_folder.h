@@ -142,8 +142,8 @@ class RunFolder {
   State state() const;
   /// Returns the time of the last save; nothing if there was none.
   std::optional<std::filesystem::file_time_type> last_saved() const;
-  /// Returns whether a file is not older than the last save. A file that is older can be that of an
-  /// earlier run, if the first save of a run that replaces it was killed.
+  /// Returns whether a file is not older than the last save. An older file may belong to an earlier
+  /// run: a new run was replacing that run, and was killed during its first save.
   bool is_of_last_save(std::string_view name) const;
   /// Reads the header of kState; of a run of weights, kConfig and the header of kModel. Does not
   /// read the tensors, so their checksum is not verified.
@@ -156,14 +156,14 @@ class RunFolder {
   /// Returns the names of weights files that open() accepts and that exist: kModel, kBest and the
   /// last checkpoint.
   std::vector<std::string> weights() const;
-  /// Returns task and model, with weights from the file `weights` inside the directory; kState
-  /// stands for kModel if the run has only weights. Throws IoError if the weights were trained with
-  /// another configuration. If `use` is Use::kSequences, also throws TextError if the text file is
-  /// missing or has changed.
+  /// Returns task and model, with weights from the file `weights` inside the directory. If
+  /// `weights` is kState but the run has only weights, reads kModel instead. Throws IoError if the
+  /// weights were trained with another configuration. If `use` is Use::kSequences, also throws
+  /// TextError if the text file is missing or has changed.
   LoadedRun open(const std::string& weights, Use use) const;
 
-  /// Reads kState. If the run's text file was moved, `moved` must be its new path, and `moved_val`
-  /// that of its held-out file. If `warnings` is given, appends the sentences of
+  /// Reads kState. If the text file was moved, `moved` must be its new path. `moved_val` is the new
+  /// path of the held-out file. If `warnings` is given, appends the sentences of
   /// snapshot_warnings() to it: reasons why the run may not continue with the same bits.
   Snapshot load(const std::string& moved = "", std::vector<std::string>* warnings = nullptr,
                 const std::string& moved_val = "") const;
@@ -176,7 +176,7 @@ class RunFolder {
   void save(const Snapshot& snapshot, const std::vector<std::string>& notes = {}) const;
   /// Writes the weights as the checkpoint of their step. The run's directory must exist.
   void save_checkpoint(const Snapshot& snapshot) const;
-  /// Adds the result to kState of a finished run. Throws IoError if it is that of other weights.
+  /// Adds the result to kState of a finished run. Throws IoError if it belongs to other weights.
   void save_result(const RunResult& result) const;
   /// Checks that a new run can replace all files, and changes nothing. Throws ValueError if
   /// kCheckpoints is a symbolic link or a file, and IoError if another file cannot be replaced

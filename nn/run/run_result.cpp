@@ -25,7 +25,7 @@ void read(const Json& json, const std::string& /*key*/, std::string& value) { va
 void read(const Json& json, const std::string& key, std::int64_t& value) {
   const auto* count = json.as<std::uint64_t>();
   if (!count || !std::in_range<std::int64_t>(*count))
-    throw JsonError("needs a count as `" + key + "`");
+    throw JsonError(fmt::format("`{}` is {}, needs a whole number >= 0", key, json.dump(true)));
   value = std::int64_t(*count);
 }
 void read(const Json& json, const std::string& key, double& value) {

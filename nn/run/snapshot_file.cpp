@@ -90,7 +90,7 @@ std::int64_t count_of(const SafeTensors& file, const std::string& key) {
   const std::string text = metadata_of(file, key);
   const auto value = parse_number<std::int64_t>(text);
   check<IoError>(value && *value >= 0, file.path, "'", key, "' is '", text,
-                 "', which is not a non-negative integer", kDamaged);
+                 "', needs a whole number of at least 0", kDamaged);
   return *value;
 }
 

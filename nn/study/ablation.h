@@ -35,7 +35,7 @@ Effect effect_of(const std::vector<double>& changes);
 enum class Ablation {
   kMean,      ///< mean over all sequences and positions that hold a token (no padding)
   kZero,      ///< zeros
-  kResample,  ///< that of the next sequence at the same position; the last sequence uses the first
+  kResample,  ///< output on the next sequence (last sequence: on the first) at the same position
 };
 /// Names of the kinds of ablation in configurations.
 template <>

@@ -69,7 +69,7 @@ Batch measured_batch(const Trainer& t) {
 }
 
 std::vector<HeadReport> head_health(const Transformer& model, const Batch& batch) {
-  // Frozen weights have no gradient, so a copy of the model is measured.
+  // Frozen weights get no gradient. In a copy of the model, all weights require gradients.
   if (std::ranges::any_of(parameters(model),
                           [](const NamedTensor& p) { return !p.tensor.requires_grad(); }))
     return head_health(clone(model), batch);

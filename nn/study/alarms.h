@@ -27,9 +27,9 @@ Batch measured_batch(const Trainer& trainer);
 ///  - "exploding": a |score| is above 1000, or above 50 while the loss is high and at least 25 % of
 ///    the queries are saturated. A trained model may have sharp heads, but a model that has not
 ///    learned yet has small scores.
-/// The loss is high if it is more than 20 % of (loss at step 0, or of the first batch, - optimal
-/// loss) above the optimal loss. It has stalled if the optimal loss is unknown, and the loss fell
-/// by less than 1 % in the last three evaluations.
+/// The loss is high if loss - optimal > 0.2 * (first loss - optimal). The first loss is the loss of
+/// the evaluation at step 0 or, if there is none, the loss of the first batch. The loss has stalled
+/// if the optimal loss is unknown and the loss fell by less than 1 % in the last three evaluations.
 std::vector<std::string> alarms_of(const HeadReport& head, const std::vector<MetricsRow>& history);
 
 /// Measures the heads of a run at each evaluation, without changing the run, for heads.csv.

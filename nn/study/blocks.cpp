@@ -24,8 +24,8 @@ BlockMap block_map(const float* map, const float* scores, std::int64_t length, s
       value = x;  // a NaN stays
   };
   for (std::int64_t first = 0; first < length; first += block) {
-    // The rows of a block are reduced to one row before its keys are. This is several times as fast
-    // as reducing cell by cell, because each cell would then wait for the one before.
+    // The queries of a block are reduced before the keys. This is several times as fast as to
+    // reduce cell by cell, because each cell would then wait for the result of the previous cell.
     std::vector<double> row(std::size_t(length), 0.0);
     std::vector<std::uint8_t> hidden(std::size_t(length), 1);
     for (std::int64_t i = first; i < std::min(first + block, length); ++i) {

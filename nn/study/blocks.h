@@ -1,4 +1,4 @@
-// Maps of single heads for pictures and the page. Those of a long sequence, and routes, are reduced
+// Maps of single heads for pictures and the page. In a long sequence, maps and routes are reduced
 // to blocks of consecutive tokens.
 #pragma once
 

@@ -49,7 +49,8 @@ void read_item(std::string_view what, const std::string& item, std::int64_t laye
   const auto chosen = parse_heads(what, item.substr(0, open), layers, heads);
   for (const Span& r : {*queries, *keys})
     check<ValueError>(r.first >= 0 && r.first <= r.last && r.last < length, what, "'", item,
-                      "': positions are 0 to ", length - 1, ", and a range is written 0-3");
+                      "': positions are 0 to ", length - 1,
+                      ", and a range has the smaller position first, such as 0-3");
   const std::size_t before = cells.size();
   for (const HeadIndex& head : chosen)
     for (std::int64_t query = queries->first; query <= queries->last; ++query)

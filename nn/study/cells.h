@@ -35,8 +35,8 @@ std::string cell_name(const Cell& cell);
 /// Parses a comma-separated list of cells of a causal model with sequences of `length` tokens.
 /// L1H0[5,3] is query 5 and key 3, L1H0[5,0-3] four cells, and L1H0[*,3] all queries that may read
 /// key 3. L0H0,L1H0[5,3] is this cell of both heads. Throws ValueError for any other text, for a
-/// head or a position that does not exist, for a cell that is listed twice, and for a part without
-/// any key that is not after its query. The error text begins with `what`.
+/// head or a position that does not exist, for a cell that is listed twice, and for a part that
+/// has no key at or before its query. The error text begins with `what`.
 std::vector<Cell> parse_cells(std::string_view what, const std::string& text, std::int64_t layers,
                               std::int64_t heads, std::int64_t length);
 

@@ -38,7 +38,7 @@ Transformer by_head_in_float64(const Transformer& model) {
 struct Product {
   Tensor x, y;
 };
-// Those of a head by the kind of receiver that reads with them: W_QK, its transpose, and W_OV.
+// The products of a head: W_QK for kQuery, its transpose for kKey, and W_OV for kValue.
 using Products = std::array<Product, 3>;
 Products products_of(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& o) {
   return {{{q, k}, {k, q}, {v, o}}};
@@ -59,8 +59,8 @@ double composition_score(const Product& a, const Product& b) {
 
 MapSummary summarize(const FactoredMap& map, std::int64_t tokens) {
   check(tokens > 0 && map.rows.size(0) >= tokens && map.columns.size(0) >= tokens, "summarize",
-        "needs a map of at least ", tokens, " rows and columns, got ", map.rows.size(0), " x ",
-        map.columns.size(0));
+        "needs at least 1 token, and at most as many as the map has rows and columns, got ", tokens,
+        " for a map of ", map.rows.size(0), " x ", map.columns.size(0));
   const NoGrad guard;
   const Tensor rows = slice(map.rows, 0, 0, tokens), columns = slice(map.columns, 0, 0, tokens);
   std::complex<double> total = 0;
@@ -144,8 +144,8 @@ Tensor Circuits::logits(const HeadIndex& h) const {
   return matmul(u - mean(u, {0}), mT(without_division(model_.ln, output(h))));
 }
 
-// Returns q R(distance); without a distance, q times the mean of R over the distances from 1 on; q
-// if the model has no RoPE.
+// Returns q R(distance) or, without a distance, q times the mean of R over the distances from 1 to
+// context - 1. Returns q if the model has no RoPE.
 Tensor Circuits::rotated(const Tensor& q, std::optional<std::int64_t> distance) const {
   const std::int64_t context = options().context;
   check<ValueError>(!distance || (*distance >= 0 && *distance < context), "Circuits",
@@ -192,9 +192,10 @@ DistanceCurve Circuits::curve(const HeadIndex& head) const {
   DistanceCurve curve;
   if (!options().attention.rope) return curve;
   const auto [q, k] = qk(head);
-  // With q = m + u and k = n + v, where m and n are means: the mean score is m R . n. Its three
-  // other terms u R . n, m R . v and u R . v are uncorrelated over all pairs of tokens, so their
-  // variances add up.
+  // A score is q R . k, where R rotates q by the distance. Let q = m + u and k = n + v, where m and
+  // n are the means over all tokens. The mean score is m R . n. The other three terms of a score,
+  // u R . n, m R . v and u R . v, are uncorrelated over all pairs of tokens, so their variances add
+  // up.
   const Tensor m = mean(q, {0}, true), n = mean(k, {0}, true);
   const auto covariance = [](const Tensor& x) { return matmul(mT(x), x) / double(x.size(0)); };
   const Tensor of_u = covariance(q - m), of_v = covariance(k - n);
@@ -219,8 +220,8 @@ FactoredMap Circuits::composed(Receiver::Kind kind, const HeadIndex& a, const He
                                std::optional<std::int64_t> distance) const {
   const NoGrad guard;
   at(a), at(b);
-  check<ValueError>(a.layer < b.layer, "Circuits::composed", "needs a head before ", head_name(b),
-                    ", got ", head_name(a));
+  check<ValueError>(a.layer < b.layer, "Circuits::composed",
+                    "needs a head of an earlier layer than ", head_name(b), ", got ", head_name(a));
   const Tensor written =
       matmul(read(Receiver::kValue, a, read_[std::size_t(a.layer)], false), output(a));
   const Tensor seen = without_division(model_.blocks[std::size_t(b.layer)].ln1, written);

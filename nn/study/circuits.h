@@ -46,8 +46,8 @@ MapSummary summarize(const FactoredMap& map, std::int64_t tokens);
 
 /// An entry of a map.
 struct MapEntry {
-  std::int64_t row;     ///< row of the entry
-  std::int64_t column;  ///< column of the entry
+  std::int64_t row;     ///< index of the row, from 0
+  std::int64_t column;  ///< index of the column, from 0
   double value;         ///< the entry
 };
 /// Returns the `count` entries with the largest magnitudes, largest first, or all entries if there

@@ -80,9 +80,9 @@ ComparedRun read_compared(const std::filesystem::path& folder, const ComparedQua
     run.series[row.step] = of.rises() ? row.eval_accuracy : row.eval_loss;
   }
   if (run.series.empty())
-    throw IoError(
-        files.file(RunFolder::kState).string() +
-        ": the history has no evaluation; continue the run until its first one (`eval-every`)");
+    throw IoError(files.file(RunFolder::kState).string() +
+                  ": the history has no evaluation; continue the run until its first evaluation "
+                  "(`eval-every`)");
   const std::optional<RunResult>& result = summary.result;
   run.has_result = result.has_value();
   const RunResult end = of.is_result() || of.head ? result.value_or(RunResult{.loss = NAN}) : last;

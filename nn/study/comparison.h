@@ -51,7 +51,7 @@ struct ComparedRun {
   double seconds = NAN;          ///< training time of a run that was not resumed
   StepSeries series = {};        ///< steps, and series_name() of the quantity at each of them
   std::vector<TimedNumber> heads = {};  ///< by head, with the last weights; set by measure_heads()
-  double final = NAN;     ///< the compared quantity at the end; that of heads: see measure_heads()
+  double final = NAN;     ///< the compared quantity at the end; of heads: see measure_heads()
   double accuracy = NAN;  ///< accuracy at the end, 0 to 1
   double above = NAN;     ///< loss minus optimal loss at the end, nats
 

@@ -23,7 +23,7 @@ struct Turn {
   std::size_t i;
   Complex c, s;
 
-  // Creates the turn of the rows i and i + 1 that sets a(i + 1, column) to 0.
+  // Creates the rotation of the rows i and i + 1 that sets a(i + 1, column) to 0.
   Turn(SquareMatrix& a, std::size_t row, std::size_t column) : i(row), c(1), s(0) {
     const double size = std::hypot(std::abs(a(i, column)), std::abs(a(i + 1, column)));
     if (size > 0) c = a(i, column) / size, s = a(i + 1, column) / size;
@@ -34,7 +34,7 @@ struct Turn {
       a(i, j) = std::conj(c) * x + std::conj(s) * y, a(i + 1, j) = c * y - s * x;
     }
   }
-  // Applies the inverse, so that rows() and columns() together are a similarity transform.
+  // Applies the inverse to columns, so that rows() and columns() are a similarity transform.
   void columns(SquareMatrix& a, std::size_t first, std::size_t last) const {
     for (std::size_t j = first; j <= last; ++j) {
       const Complex x = a(j, i), y = a(j, i + 1);
@@ -93,7 +93,7 @@ std::vector<Complex> eigenvalues(const autograd::Tensor& matrix) {
     }
     check<autograd::NumericError>(++steps <= 300, "eigenvalues",
                                   "does not converge in 300 steps; use other weights");
-    // In every tenth step, a shift that is not an eigenvalue ends a cycle.
+    // Every tenth step uses a shift that is not an eigenvalue, because the steps may form a cycle.
     qr_step(a, first, last,
             steps % 10 == 0 ? std::abs(a(last, last - 1)) + std::abs(a(last, last))
                             : nearer_eigenvalue(a, last));

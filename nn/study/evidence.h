@@ -81,13 +81,13 @@ struct Judgement {
   double floor_of(const Effect& effect) const;
 };
 /// Judges a list of evidence. Only the first `compared` rows contribute to Judgement::largest and
-/// Judgement::agreement. (The effects of MLPs are compared with those of heads.)
+/// Judgement::agreement: the effects of MLPs, which come last, are compared with those of heads.
 Judgement judge(const std::vector<Evidence>& rows, double smallest,
                 std::size_t compared = std::size_t(-1));
 
-/// Returns whether two rows of one list are not ranked: the larger of |effect| and |suffices| of
-/// one differs from that of the other by less than two standard errors of their difference, paired
-/// by sequence. False if one of them has no standard error.
+/// Returns true if two rows of a list have no order: their sizes differ by at most two standard
+/// errors of the difference, paired by sequence. The size of a row is the larger of |effect| and
+/// |suffices|. Returns false if one of the rows has no standard error.
 bool about_equal(const Evidence& a, const Evidence& b);
 
 /// Smallest effects that count for an objective, in its unit: 0.05 for a margin or a logit, and

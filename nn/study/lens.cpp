@@ -109,8 +109,8 @@ std::vector<Evidence> logit_attribution(const Transformer& model, const Study& s
                                         const Objective& objective) {
   const Transformer::Options& o = model.options;
   check<ValueError>(objective.is_linear(), "logit_attribution",
-                    "needs a margin, a logit or a difference of logits, got a loss or a log "
-                    "probability, which is not a sum of parts");
+                    "needs a margin, a logit or a difference of logits, got a loss, a log "
+                    "probability or log odds, which is not a sum of parts");
   check_separable(model, "logit_attribution");
   const NoGrad guard;
   const LinearObjective L = linear_at(model, objective, study.layers.back().resid_post);

@@ -45,7 +45,7 @@ LogitLens logit_lens(const Transformer& model, const Study& study, const Batch& 
 /// "position", "L0H1", "L0 bias" (of the output projection), "L0 MLP" and "norm's bias". `study`
 /// must be a study of this model with this objective. The scale of the final norm is held constant,
 /// so that L is the sum of the contributions, up to rounding. Throws ValueError if the objective is
-/// a loss or a log probability, because it is not linear in the logits. Throws ValueError for
+/// not linear in the logits (Objective::is_linear), for example a loss. Throws ValueError for
 /// NormPlacement::kPost, because its norms change the output of a sublayer before the logits.
 std::vector<Evidence> logit_attribution(const Transformer& model, const Study& study,
                                         const Objective& objective);

@@ -25,10 +25,10 @@ bool equal_at_start(const RunConfig& a, const Task& task_a, const RunConfig& b, 
 
 /// Matches the heads of each layer that both models have. Returns one match for each head of A,
 /// ordered by layer, then by head. If `same_heads` is true, the runs begin with equal weights, and
-/// a head corresponds to that with the same index. Otherwise the pair with the largest cosine of
-/// two heads that have no match is matched first, then the next one. The cosine compares the
-/// weights of both heads, averaged over the sequences inputs [B, T], which both models must be able
-/// to read.
+/// a head corresponds to that with the same index. Otherwise the pair of heads with the largest
+/// cosine is matched first, then the pair with the largest cosine among the remaining heads, and so
+/// on. The cosine compares the attention weights of two heads, averaged over the sequences of
+/// inputs [B, T]. Both models must be able to read `inputs`.
 std::vector<HeadMatch> match_heads(const Transformer& a, const Transformer& b, const Tensor& inputs,
                                    bool same_heads);
 

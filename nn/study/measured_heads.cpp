@@ -21,7 +21,7 @@ using Values = std::vector<double>;  // a number for each sequence
 
 void append(Values& all, const Values& more) { all.insert(all.end(), more.begin(), more.end()); }
 
-// Sequences whose arrays fit into memory at once, and what their prediction needs.
+// Sequences whose arrays fit into memory at once, and the values that predictions on them need.
 struct Part {
   BaseRun run;
   Replacement replaced;  // for these sequences
@@ -89,7 +89,7 @@ Values softmax_correction(const Part& part, const HeadIndex& h) {
   return total;
 }
 
-// The mean over five gates of the first-order change, for each sequence.
+// Returns kIntegrated of each sequence: the mean over five gates of the first-order change of L.
 Values integrated_prediction(const Part& part, const HeadIndex& h) {
   constexpr int kPoints = 5;
   Values total(part.run.values.size(), 0);
@@ -102,14 +102,14 @@ Values integrated_prediction(const Part& part, const HeadIndex& h) {
   return total;
 }
 
-// The predictions of a component, in this order. MLPs have the first one alone.
+// The predictions of a component, in this order. An MLP has only the first prediction.
 constexpr std::pair<const char*, Quantity> kPredictions[] = {
     {"gradient", kPredicted},
     {"softmax exact", kSoftmaxExact},
     {"integrated (activation)", kIntegrated}};
 using Predictions = std::array<Values, std::size(kPredictions)>;  // empty: not computed
 
-// Adds the mean weights of one head in one part, times `share`, to its by_distance and by_token.
+// Adds the mean weights of one head on `part`, times `share`, to by_distance and by_token.
 void add_weights(std::vector<double>& by_distance, std::vector<double>& by_token,
                  const HeadIndex& head, const Part& part, double share) {
   const Tensor& A = part.at(head.layer).pattern;

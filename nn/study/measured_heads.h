@@ -22,8 +22,8 @@ struct MeasuredHeads {
   /// Means over the sequences, in the order of all_heads(): the quantities of study() and, of the
   /// evidence, kNeeded, kSuffices, kPredicted, kSoftmaxExact and kIntegrated.
   std::vector<HeadReport> reports = {};
-  /// The cut of each of the heads and then of the MLPs by layer, with the prediction "gradient"
-  /// (kPredicted). If a head has all, "softmax exact" and "integrated (activation)" follow.
+  /// The cuts of all heads, then of the MLPs by layer. The first prediction is "gradient". With
+  /// EffectParts::kAll, heads also have "softmax exact" and "integrated (activation)".
   std::vector<Evidence> effects = {};
   std::vector<Component> components;  ///< of `effects`
   /// By head: mean over the queries of their weight on the key d positions before, [T]. For a query
@@ -51,8 +51,8 @@ MeasuredHeads measure_heads(const BaseRun& run, const Replacement& replaced, Eff
 std::vector<double> gradient_prediction(const Study& study, const HeadIndex& head,
                                         const Replacement& replaced);
 
-/// Measures all pairs of heads. The place is "L0H0, L0H1". The prediction is named "sum": the mean
-/// of `needed` of both added. It has no standard error.
+/// Measures the cuts of all pairs of heads. The place is "L0H0, L0H1". The prediction "sum" is the
+/// sum of the mean kNeeded of the two heads. It has no standard error.
 std::vector<Evidence> pair_effects(const BaseRun& run, const Replacement& replaced,
                                    const MeasuredHeads& measured);
 

@@ -96,8 +96,8 @@ std::vector<double> gains_over_frequencies(const Transformer& model, const Batch
   double total = 0;
   for (const std::int64_t target : targets)
     if (target != kIgnored) ++frequency[target], ++total;
-  // The frequencies of a sample predict it better than the frequencies of the task would (Miller
-  // 1955).
+  // The frequencies of a sample predict this sample better than the frequencies of the task do
+  // (Miller 1955).
   const double bias = (double(frequency.size()) - 1) / (2 * total);
   const auto length = std::size_t(batch.targets.size(1));
   std::vector<double> gains;
@@ -155,7 +155,7 @@ ObjectiveAt at_positions(const Objective& o, const Batch& batch) {
   at.batch.inputs = columns(batch.inputs), at.batch.targets = columns(batch.targets);
   at.batch.counted = columns(batch.counted);
   at.objective.right = columns(o.right), at.objective.wrong = columns(o.wrong);
-  // A listed position counts even if it does not count in the accuracy.
+  // L includes every position that is listed, even if the accuracy does not count the position.
   at.objective.positions.clear();
   for (const std::int64_t p : o.positions)
     if (!is_margin) at.objective.positions.push_back(std::distance(needed.begin(), needed.find(p)));

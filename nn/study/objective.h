@@ -33,9 +33,9 @@ struct Objective {
   std::int64_t a = 0;  ///< a token in [0, classes); not used by kLoss
   std::int64_t b = 0;  ///< a token in [0, classes); used only by kDifference
   /// Positions at which L is computed, counted from 0. A BOS token has a position. If the list is
-  /// empty, kLoss and kLogLikelihood use all positions that have a target, kMargin those of
-  /// `right`, and the other kinds the last position. kMargin uses those of `right` also if the list
-  /// is not empty.
+  /// empty, kLoss and kLogLikelihood use all positions that have a target. kLogOdds uses those of
+  /// them that count in the accuracy. kLogit, kLogProbability and kDifference use the last
+  /// position. kMargin ignores the list, and always uses the positions of `right`.
   std::vector<std::int64_t> positions = {};
   Tensor right = {};  ///< [B, T] int64, a token or kIgnored; used only by kMargin
   Tensor wrong = {};  ///< [B, T] int64, a token where `right` is one; used only by kMargin
@@ -58,7 +58,7 @@ struct Objective {
 Objective margin(const Transformer& model, const Batch& batch,
                  const std::vector<std::int64_t>& positions = {});
 
-/// The objective and the batch for logits at some positions, of which L is the same function.
+/// A batch and an objective that are restricted to the positions on which L depends. L is the same.
 struct ObjectiveAt {
   std::vector<std::int64_t> positions;  ///< positions whose logits L depends on, ascending
   Batch batch;                          ///< inputs, targets and counted [B, P] at these positions

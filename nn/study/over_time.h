@@ -77,7 +77,7 @@ struct SteepestFall {
 std::optional<SteepestFall> steepest_fall(const OverTime& study);
 
 /// Selects at most `most` checkpoints, but at least four, for the HTML page. Returns them by step:
-/// the first, the last, the two of the steepest fall, and others at equal distances.
+/// the first, the last, the two around the steepest fall, and others at equal distances.
 std::vector<CheckpointFile> select_checkpoints(const std::vector<CheckpointFile>& all,
                                                const OverTime& study, std::size_t most);
 

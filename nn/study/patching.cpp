@@ -23,7 +23,7 @@ struct PatchSite {
   const char* name;
   Tensor LayerStudy::*value;
   Tensor LayerStudy::*gradient;
-  int axis;      // of the places
+  int axis;      // axis of `value` whose indices are the places
   bool by_head;  // true: the places are heads; false: positions
 };
 constexpr PatchSite kPatchSites[] = {
@@ -122,8 +122,8 @@ std::string place_name(const Patching::Place& p) {
   return head_range({p.layer, p.column * p.width}, p.width) + " " + site;
 }
 
-// Patches values of `from` into the runs `into`, of which row i of both is a pair. `sign` is that
-// of the gain. `step` is called after each site of each layer.
+// Patches values of `from` into `into`. Row i of `from` and row i of `into` are a pair. `sign` is
+// the sign of the gain. `step` is called after each site of each layer.
 Patching::Direction patched(const BaseRun& into, const BaseRun& from, double sign,
                             const std::vector<double>& gaps,
                             const std::vector<Patching::Place>& places,

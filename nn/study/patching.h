@@ -16,8 +16,8 @@
 
 namespace heed::nn {
 
-/// Returns the sum of the numerators divided by that of the denominators, and its standard error by
-/// the jackknife (NaN for one pair). A ratio of sums depends less on pairs with a small gap than a
+/// Returns the sum of the numerators divided by the sum of the denominators, with its jackknife
+/// standard error (NaN for one pair). A ratio of sums depends less on pairs with a small gap than a
 /// mean of ratios. Both lists have one entry for each pair and are not empty.
 Effect ratio_of_sums(const std::vector<double>& numerators,
                      const std::vector<double>& denominators);

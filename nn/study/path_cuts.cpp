@@ -21,7 +21,7 @@ Tensor normed(const std::optional<Norm>& norm, const Tensor& x) { return norm ? 
 
 }  // namespace
 
-// The unchanged pass on some sequences, which all cuts share.
+// The forward pass of the unchanged model on some sequences. All cuts share it.
 struct PathCutter::Base {
   // Values of a pass, by layer. `mid` and `mlp_out` are empty without MLPs.
   struct Streams {
@@ -38,7 +38,7 @@ struct PathCutter::Base {
     streams = {run.resid_pre, pass.at[0], {}, {}};
     if (run.model().options.mlp) streams.mid = pass.at[1], streams.mlp_out = pass.at[2];
   }
-  // Returns the pass of the sequences [first, first + count).
+  // Returns the values of the sequences [first, first + count).
   Base rows(std::int64_t first, std::int64_t count) const {
     Base part = *this;
     part.run = run.rows(first, count), part.replaced = replaced.rows(first, count);
@@ -152,8 +152,8 @@ class PathCutter::Pass {
     }
     return total;
   }
-  // Returns all = [B, T, H, d], the queries (keys, values) of a layer, with those of the receiver's
-  // head for the stream x before the block.
+  // Returns `all` [B, T, H, d], the queries (keys, values) of a layer, in which those of the
+  // receiver's head are replaced by those for x, the stream before the block.
   Tensor with_head(const Receiver& r, const Tensor& all, const Tensor& x) const {
     const std::int64_t head =
         r.kind == Receiver::kQuery ? r.head : options_.attention.kv_head(r.head);
@@ -228,7 +228,8 @@ std::vector<std::vector<double>> PathCutter::predict(const std::vector<Path>& pa
                      most = sequences_at_once(run.model(), run.batch.inputs.size(1));
   for (std::int64_t first = 0; first < count; first += most) {
     const Base part = base_->rows(first, std::min(most, count - first));
-    std::vector<Tensor> changes;  // 0; the gradients of L at these are the gradients of the paths
+    // Changes of the senders' outputs, all 0. dL/d(changes[i]) is the gradient along distinct[i].
+    std::vector<Tensor> changes;
     for (std::size_t i = 0; i < distinct.size(); ++i)
       changes.push_back(zeros_like(part.run.resid_pre[0]).requires_grad_());
     const auto at_zero = [&](std::size_t i, const Tensor&) { return changes[i]; };

@@ -4,8 +4,8 @@
 // If an edge is cut, its receiver alone reads the stream with the component's output replaced
 // (Replacement), with its own copy of the norm. Everything after the receiver is computed again
 // (path patching, Goldowsky-Dill et al. 2023, arXiv 2304.05969). On a path with several receivers,
-// the output of each is computed with the change of the one before. Only the last receiver changes
-// the run, and all else stays.
+// the output of each receiver is computed with the change of the receiver before it. In the run,
+// only the last receiver reads a changed stream.
 //
 // The prediction is the first-order change along the path: (out' - out) . dL/d(out), with the
 // gradient through this path alone (edge attribution patching, Syed et al. 2023, arXiv 2310.10348).
@@ -51,8 +51,8 @@ class PathCutter {
   struct Base;
   class Pass;
 
-  // Returns the predictions by path, then by sequence. Paths of one group have the same gradient;
-  // group[i] is that of paths[i], from 0 on. `together` is that of Pass.
+  // Returns the predictions by path, then by sequence. Paths of one group have the same gradient.
+  // group[i] is the group of paths[i], counted from 0. Pass explains `together`.
   std::vector<std::vector<double>> predict(const std::vector<Path>& paths,
                                            const std::vector<std::size_t>& group,
                                            bool together) const;

@@ -45,8 +45,8 @@ struct Path {
 std::int64_t stage_of(const Component& component);
 std::int64_t stage_of(const Receiver& receiver, const Transformer::Options& model);
 ///@}
-/// Returns the receiver for which keys and values that several heads share are named: that of the
-/// first of these heads. Other receivers are returned unchanged.
+/// If several heads share the keys or values of `receiver`, returns the receiver of the first of
+/// these heads, whose name stands for all of them. Otherwise returns `receiver`.
 Receiver shared_receiver(Receiver receiver, const Transformer::Options& model);
 /// Site of the queries, keys or values that a receiver computes.
 const char* site_of(Receiver::Kind kind);

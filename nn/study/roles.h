@@ -23,8 +23,8 @@ struct Role {
 std::span<const Role> roles();
 /// Least score of a head with a role other than "uniform".
 inline constexpr double kLeastScore = 0.4;
-/// Returns the roles whose pattern the head has, the largest score first: its main role. "uniform"
-/// is among them only if no other is.
+/// Returns the roles whose pattern the head has, sorted by score. The first one is the main role.
+/// "uniform" is returned only if the head has no other role.
 std::vector<const Role*> roles_of(const HeadReport& head, const HeadReport& uniform);
 
 /// The conclusions about one head or MLP.

@@ -18,14 +18,14 @@ std::int64_t default_samples(const Task& task);
 Objective default_objective(const Transformer& model, const TaskInfo& info, const Batch& batch,
                             const std::vector<std::int64_t>& positions = {});
 
-/// Returns the log probability of the right tokens of the first `count` sequences, minus that of
-/// their frequencies (gains_over_frequencies()), or of as many as fit into memory. No value if no
-/// target counts.
+/// Returns the effect_of() gains_over_frequencies(): the log probability of the targets minus that
+/// of their frequencies, on the first `count` sequences, or on as many as fit into memory. Returns
+/// no value if no target counts.
 std::optional<Effect> gain_over_frequencies(const LoadedRun& run, std::int64_t count);
 /// Returns whether a model with this gain predicts better than token frequencies: by at least 0.01
 /// nats and two standard errors. Otherwise no effect counts: the rival of a margin is the largest
 /// logit of the unchanged model, which is large by chance in an untrained model. Any replacement
-/// lowers it and raises the margin.
+/// lowers this logit, and so raises the margin.
 bool predicts_better(const std::optional<Effect>& gain);
 
 /// Quantities that score_on_repeated_tokens() sets.

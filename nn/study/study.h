@@ -118,8 +118,8 @@ std::span<const MapQuantity> map_quantities();
 /// errors of objective_values().
 Study study(const Transformer& model, const Batch& batch, const Objective& objective);
 
-/// Sets kDWQ to kDWO of heads, which may be those of all layers. `gradients` are those of
-/// `weights`, which contain the weights of attention.
+/// Sets kDWQ to kDWO of the given heads. `weights` contains the attention weights of all layers.
+/// gradients[i] is the gradient of weights[i].
 void add_weight_norms(std::vector<HeadReport>& heads, const Transformer& model,
                       std::span<const Tensor> weights, std::span<const Tensor> gradients);
 

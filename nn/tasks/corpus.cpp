@@ -48,8 +48,9 @@ std::string fnv1a(const InputFile& file) {
   return fmt::format("{:016x}", hash);
 }
 
-// Characters of a file that are not a part of its text: the byte order mark, carriage returns of
-// line ends, and NUL, which only other files contain.
+// Characters of a file that are not a part of its text unless Newlines::kKeep is set: the byte
+// order mark, carriage returns, and NUL. NUL causes an error, because a text file does not contain
+// it.
 constexpr char32_t kLeftOut[] = {U'\uFEFF', U'\r', U'\0'};
 
 // A text file and the rules by which it is read.

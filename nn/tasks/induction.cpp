@@ -90,10 +90,10 @@ class Induction : public Task {
       : Task(make_info(options)), options_(options) {}
 
  private:
-  // The prompt is a block and its first token again. The answer is the second token of the block.
-  // value: this token is another one. key: the first token exchanges places with the one in the
-  // middle, and query: the last token of the prompt is the one in the middle. Then the answer is
-  // the token after the middle.
+  // The clean prompt is a block and its first token again. The answer is the second token.
+  // - value: the second token is replaced. The answer is its replacement.
+  // - key: the first and the middle token are exchanged. The answer is the token after the middle.
+  // - query: the last token of the prompt is the middle token. The answer is the token after it.
   PromptPair draw_pair(const std::string& corruption, Generator& g) const override {
     const auto period = std::size_t(pair_period(options_));
     std::vector<std::int64_t> tokens(std::size_t(options_.vocabulary));

@@ -89,7 +89,7 @@ class LinesTask : public FileTask {
 
   std::vector<std::uint32_t> starts_;  // by line: index of its first token
   HeldOut held_out_;                   // indices into starts_
-  std::optional<std::int64_t> first_;  // first held-out line, if they are the last ones
+  std::optional<std::int64_t> first_;  // first held-out line, if held-out lines are last
 };
 
 // The lines that are used, and how many lines are left out for each reason.

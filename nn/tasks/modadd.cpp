@@ -59,9 +59,10 @@ class Modadd : public AnswerTask {
   explicit Modadd(const ModaddOptions& options)
       : AnswerTask(make_modadd_info(options), 2, options.modulus), options_(options) {
     divide();
-    check<ValueError>(!train_.empty() && !test_.empty(), "modadd", "a train share of ",
-                      options.train_share, " of ", options.modulus * options.modulus,
-                      " sums leaves no sums to ", train_.empty() ? "train on" : "evaluate");
+    check<ValueError>(
+        !train_.empty() && !test_.empty(), "modadd", "a train share of ", options.train_share,
+        " of ", options.modulus * options.modulus, " sums leaves no sums to ",
+        train_.empty() ? "train on; choose a larger share" : "evaluate; choose a smaller share");
   }
 
   std::int64_t training_size() const override { return std::ssize(train_); }

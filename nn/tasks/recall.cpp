@@ -51,8 +51,8 @@ class Recall : public Task {
       : Task(make_recall_info(options)), options_(options) {}
 
  private:
-  // The prompt is the pairs and the key of the first one. value: the first pair has another value.
-  // key: the first two pairs exchange their keys.
+  // The prompt is the pairs and the key of the first pair. The corruption "value" gives the first
+  // pair another value. The corruption "key" exchanges the keys of the first two pairs.
   PromptPair draw_pair(const std::string& corruption, Generator& g) const override {
     std::vector<std::int64_t> keys(std::size_t(kFirstValue - kFirstKey));
     std::vector<std::int64_t> values(std::size_t(kTokens - kFirstValue));

@@ -110,8 +110,9 @@ std::vector<Sequence> Task::draw_batch(std::int64_t batch, Generator& g) const {
 
 Batch Task::evaluation(std::int64_t first, std::int64_t count) const {
   check<ValueError>(first >= 0 && count >= 1 && first <= evaluation_size() - count, info_.name,
-                    "the evaluation set has ", evaluation_size(), " sequences, cannot return ",
-                    count, " from sequence ", first);
+                    "the evaluation set has ", evaluation_size(),
+                    " sequences; needs first >= 0, count >= 1 and first + count <= ",
+                    evaluation_size(), ", got first ", first, " and count ", count);
   std::vector<Sequence> sequences;
   for (std::int64_t i = first; i < first + count; ++i)
     if (auto kept = held_out(i)) sequences.push_back(std::move(*kept));

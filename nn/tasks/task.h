@@ -145,7 +145,7 @@ class Task {
   /// Returns the sequences first to first + count - 1 of the evaluation set. This set is fixed: it
   /// does not depend on sequences drawn before. For `text` it is the validation part, in windows of
   /// T tokens that do not overlap unless TextOptions::stride is set. For `lines` it is the held-out
-  /// lines. Both may be those of a file of their own (TextOptions::val_path). Windows and lines are
+  /// lines. Both may be in a separate file (TextOptions::val_path). Windows and lines are
   /// padded with ignored targets, so an average over batches must weight each batch by its number
   /// of targets. Tasks without held-out data draw the set with a fixed seed. Throws ValueError if
   /// the range is empty or outside [0, evaluation_size()).

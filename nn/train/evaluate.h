@@ -25,9 +25,9 @@ struct TextSize {
 };
 
 /// Quality of the predictions of a text. Unlike a loss in nats per token, bits per character or per
-/// byte can be compared between models with different vocabularies. Without a token, a value is
-/// missing. With unknown tokens, only their share is known: a model predicts `<unk>` more easily
-/// than the words that it stands for.
+/// byte can be compared between models with different vocabularies. If there are no tokens, all
+/// values are missing. If there are unknown tokens, only `unknown_share` has a value, because a
+/// model predicts `<unk>` more easily than the words that `<unk>` stands for.
 struct TextQuality {
   std::optional<double> perplexity = {};          ///< exp of the nats per token
   std::optional<double> bits_per_character = {};  ///< total nats / ln 2 / code points
@@ -43,8 +43,8 @@ struct Evaluation {
   /// Loss of the Bayes-optimal predictor on the same sequences; no value if the task cannot compute
   /// it.
   std::optional<double> optimal;
-  /// Standard error of loss - optimal, estimated over the sequences. If `optimal` is none, that of
-  /// `loss`. None for fewer than two sequences.
+  /// Standard error of loss - optimal, or of `loss` if `optimal` is none, estimated over the
+  /// sequences. None for fewer than two sequences.
   std::optional<double> standard_error;
   /// Fraction of the counted positions, or of whole answers, that are predicted correctly, 0 to 1
   /// (TaskInfo::whole_answers). None if no position is counted.
@@ -75,11 +75,11 @@ std::int64_t evaluation_chunk(const Transformer& model, const TaskInfo& info);
 std::int64_t final_evaluation_size(const Task& task);
 
 /// Evaluates the model, without dropout, on the first `sequences` sequences of the task's
-/// evaluation set. If `sequences` is 0, this is a final evaluation, of
-/// final_evaluation_size() sequences. If it is larger than the
-/// set, uses the set. Draws no random numbers, so that evaluating more or less often does not
-/// change a run. `progress` receives the number of sequences done and their total, and before that
-/// (0, 0) while the task prepares its evaluation set: a text then counts its n-grams.
+/// evaluation set. If `sequences` is 0, uses final_evaluation_size() sequences, as at the end of a
+/// run. If it is larger than the set, uses the whole set. Draws no random numbers, so that
+/// evaluating more or less often does not change a run. `progress` receives the number of sequences
+/// done and their total. While the task prepares its evaluation set, for example counts the n-grams
+/// of a text, `progress` receives (0, 0).
 Evaluation evaluate(const Transformer& model, const Task& task, std::int64_t sequences = 0,
                     const ProgressCallback& progress = {});
 

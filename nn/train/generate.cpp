@@ -12,7 +12,7 @@ using namespace autograd;
 
 std::int64_t sample_token(const Tensor& logits, const SampleOptions& o, Generator& g) {
   check<ValueError>(o.temperature > 0 && std::isfinite(o.temperature), "temperature",
-                    "needs a number above 0, got ", o.temperature,
+                    "needs a finite number above 0, got ", o.temperature,
                     "; for the most likely token use greedy");
   check<ValueError>(o.top_k >= 0, "top-k", "needs >= 0, got ", o.top_k);
   check<ValueError>(o.top_p > 0 && o.top_p <= 1, "top-p",

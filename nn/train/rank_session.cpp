@@ -132,7 +132,8 @@ void RankSession::join(const std::vector<NamedTensor>& parameters) {
   std::size_t bytes = gradients_begin_;
   for (const NamedTensor& p : parameters_) {
     check<DTypeError>(p.tensor.dtype() == parameters_[0].tensor.dtype(), "ranks",
-                      "needs parameters of one dtype");
+                      "needs parameters of one dtype, got ", parameters_[0].tensor.dtype(), " and ",
+                      p.tensor.dtype(), " (", p.name, ")");
     bytes += bytes_in(p.tensor);
   }
   mine_.resize(bytes), theirs_.resize(bytes);

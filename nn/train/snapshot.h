@@ -76,7 +76,7 @@ struct RecipeDifference {
 std::optional<RecipeDifference> recipe_difference(const std::string& a, const std::string& b,
                                                   const std::string& b_origin);
 
-/// Thrown if the text of a saved run cannot be read, or is another text than that of the run.
+/// Thrown if the text file of a saved run cannot be read, or no longer has the text of the run.
 struct TextError : autograd::IoError {
   using IoError::IoError;
 };

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Runs the commands of the pages below: each page alone in an empty directory, then all pages in one directory. Each
-# command must succeed, its output must be about the run that it names, and a page must train the same weights in
-# both. Options are added so that training takes only a few steps.
+# Runs the commands of each page below twice: in an empty directory, and in one directory for all pages. Each command
+# must succeed. The output of eval, study and generate must name the run in their arguments. A page must train the
+# same weights both times. Options are added so that training takes only a few steps.
 # Usage: first_contact_test.sh PATH-TO-HEED
 root=$(cd -P "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 source "$root/tests/tools/heed/expect.sh" "$1"

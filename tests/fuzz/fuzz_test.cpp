@@ -16,7 +16,7 @@ TEST_CASE("the fuzz targets read their seed corpora and earlier findings") {
         INFO(entry.path());
         const std::string bytes = heed::autograd::read_file(entry.path().string());
         CHECK_NOTHROW(target.run(bytes));
-        // A shorter copy in memory of its own lets AddressSanitizer find reads past the end.
+        // A shorter copy in a separate buffer lets AddressSanitizer find reads past the end.
         for (const std::size_t part : {std::size_t{2}, std::size_t{4}, std::size_t{8}}) {
           const std::vector<char> cut(bytes.begin(),
                                       bytes.end() - std::ptrdiff_t(bytes.size() / part));

@@ -30,10 +30,10 @@ inline double median_difference(const std::vector<double>& a, const std::vector<
   return median_of_turns(a, b, std::minus());
 }
 
-/// A call that takes longer than this many seconds and longer than a turn is timed without a call
-/// to warm up. The first call after another function finds its data outside the caches and its
-/// threads asleep. On Zen 4 it took up to 0.6 ms longer (65 x 384 x 2048: 1.7 instead of 1.1 ms),
-/// and calls of 20 ms took up to 0.3 ms longer.
+/// Limit in seconds: if a call takes longer than this and longer than a turn, it is timed without a
+/// warm-up call. In the first call after another function, the data are outside the caches and the
+/// threads sleep. On Zen 4, it took up to 0.6 ms longer (65 x 384 x 2048: 1.7 instead of 1.1 ms). A
+/// call of 20 ms took up to 0.3 ms longer.
 constexpr double kLongCall = 0.01;
 
 /// Returns the seconds that one call takes, as [function][turn]. In each turn every function is

@@ -52,12 +52,13 @@ fs::path find_run(const std::string& given) {
     return newest->path();
   }
   const RunFolder run(given);
-  if (!autograd::is_there(given)) fail<IoError>("run", "found no run or file '", given, "'");
+  if (!autograd::is_there(given))
+    fail<IoError>("run", "found no run or file '", given, "'; heed runs lists the runs");
   if (std::error_code ignored; !fs::is_directory(given, ignored))
     fail<IoError>("run", "'", given, "' is not a directory; a run is a directory");
   if (!run.is_run())
-    fail<IoError>("run", "'", given, "' is not a run directory (no ", RunFolder::kState, ", or no ",
-                  RunFolder::kConfig, " with ", RunFolder::kModel, ")");
+    fail<IoError>("run", "'", given, "' is not a run directory (no ", RunFolder::kState,
+                  ", and no ", RunFolder::kConfig, " with ", RunFolder::kModel, ")");
   return given;
 }
 
@@ -96,8 +97,8 @@ void check_weights_out(const std::string& option, const std::string& path) {
 
 void check_text_run(const nn::RunConfig& config, const std::string& option) {
   if (!nn::learns_file(config))
-    usage_error("{} is for runs on a text, and this run learned the task {}; leave it out", option,
-                config.task);
+    usage_error("{0} is for runs on a text, and this run learned the task {1}; leave out {0}",
+                option, config.task);
 }
 
 std::unique_ptr<nn::LockedFolder> open_out(const fs::path& out, bool overwrite) {

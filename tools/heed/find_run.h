@@ -30,7 +30,7 @@ nn::LoadedRun open_run(const std::filesystem::path& folder, const std::string& w
 void print_note(const nn::Task& task);
 
 /// Throws UsageError that names `option`, such as "--out", unless `path` ends in .safetensors and
-/// is outside of all run directories, whose files it could replace.
+/// is outside of all run directories, so that the new file cannot replace a file of a run.
 void check_weights_out(const std::string& option, const std::string& path);
 
 /// Throws UsageError that names `option`, such as "--text", unless the run learned a text or lines.

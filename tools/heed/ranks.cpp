@@ -94,7 +94,8 @@ Launcher launcher() {
     const auto size = heed::parse_number<int>(size_text);
     if (!rank || !size || *size < 1 || *rank < 0 || *rank >= *size)
       usage_error(
-          "{}={} and {}={} are not a valid rank and size; start heed by mpirun, or unset them",
+          "{}={} and {}={} are not a valid rank and size, which need 0 <= rank < size; start heed "
+          "by mpirun, or unset them",
           rank_name, rank_text, size_name, size_text);
     return {*rank, *size};
   }
@@ -109,8 +110,8 @@ nn::RankSession* join_ranks(bool own_threads, std::int64_t shards) {
   transport = std::make_unique<MpiTransport>(load_module(started.size));
   if (transport->size != started.size)
     usage_error(
-        "the launcher started {} processes, but MPI ({}) counts {}; heed was built with another "
-        "MPI than that of the launcher",
+        "the launcher started {0} processes, but {1}, the MPI of heed, counts {2}; use the "
+        "launcher of {1}",
         started.size, transport->mpi().library(), transport->size);
   if (transport->rank > 0) set_error_prefix(rank_text(transport->rank));
   const int threads = own_share_of_cores(transport->mpi());

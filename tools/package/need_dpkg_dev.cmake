@@ -1,5 +1,5 @@
 # cpack includes this file before it creates packages. Without dpkg-shlibdeps, cpack would create Debian packages that
-# have no dependencies. Without file, it would fail, and its error would not name the missing package.
+# have no dependencies. Without the program `file`, cpack would fail with an error that does not name its package.
 if(CPACK_GENERATOR STREQUAL "DEB")
   find_program(heed_shlibdeps dpkg-shlibdeps NO_CACHE)
   find_program(heed_file file NO_CACHE)

@@ -100,7 +100,7 @@ double round_trip(double seconds) {
       while (message.load() == kSent) continue;
     }
   };
-  batch();  // until the other thread runs
+  batch();  // returns only after the other thread has started
   const double batch_seconds = nn::median_call(batch, seconds);
   message.store(kEnd);
   echo.join();

@@ -163,7 +163,7 @@ def foreign_logits(names, o, file, ids):
         unused = r"mask|IGNORE|alibi|rotary_|\.(_?b_.|b_in|b_out|b)$" + ("" if "pos_embed.W_pos" in w else "|W_pos")
         wrong = [name for name in missing if not re.search(unused, name)]
         if wrong or unexpected:
-            raise RuntimeError(f"missing: {wrong}, unexpected: {unexpected}")
+            raise RuntimeError(f"weights that only TransformerLens has: {wrong}, that only the file has: {unexpected}")
         return model.eval()(ids, prepend_bos=False)[0]
     if names == "gpt2":
         return gpt2(o, w, file)(ids).logits[0]
@@ -265,7 +265,7 @@ def compare(heed, names, options, folder):
         theirs = foreign_logits(names, o, out, torch.tensor([[LETTERS.index(c) for c in prompt]]))[-1]
     back = heeds(names, load_file(out), o)
     if back.keys() != w.keys():
-        raise RuntimeError(f"other names: {sorted(back.keys() ^ w.keys())}")
+        raise RuntimeError(f"names in only one of the two files: {sorted(back.keys() ^ w.keys())}")
     ours, theirs = torch.tensor(ours), theirs - theirs.mean()
     error = ((ours - theirs).abs().max() / theirs.abs().max()).item()
     return error, sum(equal_bytes(back[name], x) for name, x in w.items()), len(w)

@@ -139,7 +139,7 @@ GradientCase attention_case(std::string what, AttentionBug bug) {
           }};
 }
 
-// ---- layer norm of [3, 4] with gain [4]; if `strided`, the memory is transposed, [4, 3]
+// ---- layer norm of [3, 4] with gain [4]; if `strided`, x is stored as [4, 3]
 
 struct NormBug {
   bool no_mean_term = false, gain_assigned = false, stale_deviation = false;

@@ -40,10 +40,9 @@ struct ColorRange {
 ///   larger than all other entries.
 /// - A sequential scale uses the square root if fewer than 1 in 100 visible cells are above half of
 ///   the largest value. On a linear scale all other cells would have nearly the same color.
-/// - Each panel has its own limit if more than half of the panels have a largest value below 1/50
-/// of
-///   the largest value of the grid. Panels with only zeros do not count. With one common limit, the
-///   panels with small values would look empty.
+/// - Each panel has its own limit if the largest value of more than half of the panels is below
+///   1/50 of the largest value of the grid. Panels with only zeros do not count. With one common
+///   limit, the panels with small values would look empty.
 ColorRange color_range(const HeatmapGrid& grid);
 
 }  // namespace heed::plot

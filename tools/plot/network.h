@@ -17,7 +17,7 @@ struct Network {
     std::int64_t column;   ///< from left to right, from 0
     std::int64_t row = 0;  ///< from top to bottom, from 0
   };
-  /// An edge between two nodes.
+  /// Directed edge from one node to another.
   struct Edge {
     std::string from;  ///< name of a node
     std::string to;    ///< name of a node

@@ -58,8 +58,8 @@ struct AttentionShape {
 ///
 /// Outputs must not overlap inputs or each other, and heads must not share output memory. Several
 /// heads may share keys and values (stride 0). A key that a query may not read changes no bit of
-/// the query's results, and the query changes no bit of the key's gradients, whatever values they
-/// have. If a query may read no key, its output is 0 and its log-sum-exp is -inf.
+/// the query's results, and the query changes no bit of the key's gradients, whatever values the
+/// key and the query have. If a query may read no key, its output is 0 and its log-sum-exp is -inf.
 template <class T>
 struct Attention : AttentionShape {
   const T* q = nullptr;  ///< queries, [leading axes, tq, d]
@@ -70,8 +70,8 @@ struct Attention : AttentionShape {
   HeadStrides k_at;      ///< strides of k
   HeadStrides v_at;      ///< strides of v
   HeadStrides out_at;    ///< strides of out
-  /// Output [2, leading axes, tq]: log-sum-exp of the scores, which can be -inf, and the rest that
-  /// its rounding leaves.
+  /// Output [2, leading axes, tq]: the rounded log-sum-exp of the scores, which can be -inf, and
+  /// the exact log-sum-exp minus the rounded one.
   double* lse = nullptr;
   double scale = 1;  ///< factor of q k^T
 

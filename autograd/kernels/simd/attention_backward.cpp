@@ -72,8 +72,8 @@ struct Tasks {
 };
 
 // The sums that a task updates. Row 0 of dk and dv belongs to keys.begin. dbias points to the sums
-// for the head's bias, or is null. These sums are double, because all heads and rows may share one
-// bias.
+// for the head's bias, or is null. The sums of dbias are double, because all heads and rows may
+// share one bias.
 template <class T>
 struct Sums {
   T *dk, *dv;

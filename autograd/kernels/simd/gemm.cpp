@@ -114,12 +114,12 @@ void multiply_by_panel(const Product<T>& p, std::int64_t s, std::int64_t m, std:
 // Computes C += A B over steps [s0, s1) of k, or C = A B + bias if `first` is true. C is [m, n].
 // This function is for machines with a small L2.
 //
-// If B is not read in place, there are two ways to pack B. One panel of B is packed at a time if a
-// step of B is too large for L1, and if A has few rows, or A is copied and B has many columns. The
-// rows of A then stay in L2. In all other cases, kColumns columns of B are packed at a time, so
-// that a step of these columns stays in L2 together with some rows of C. If A has many rows that
-// are read in place, the first way would be slow, because the rows would compete for the same cache
-// lines.
+// If B is not read in place, there are two ways to pack B. One panel of B is packed at a time if
+// both conditions hold: a step of B is too large for L1, and either A has few rows, or A is copied
+// and B has many columns. The rows of A then stay in L2. Otherwise, kColumns columns of B are
+// packed at a time, so that a step of these columns stays in L2 together with some rows of C. If A
+// has many rows that are read in place, the first way would be slow, because the rows would compete
+// for the same cache lines.
 template <class T>
 void multiply_steps(const Product<T>& p, std::int64_t s0, std::int64_t s1, std::int64_t m,
                     std::int64_t n, const T* a, const T* b, T* c, std::int64_t c_row,

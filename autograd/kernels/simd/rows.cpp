@@ -106,7 +106,7 @@ HWY_INLINE std::array<double, 2> moments_about(double origin, const float* x, st
 double sum_of_squares_loop(const float* x, std::int64_t n) { return moments_about(0, x, n)[1]; }
 
 // The variance is computed in one pass as mean(v^2) - mean(v)^2, where v = x - x[0]. The first term
-// is at most n + 1 times the variance, so float64 has enough digits for rows of this length. Longer
+// is at most n + 1 times the variance, so float64 has enough digits if n <= kOnePass. Longer
 // rows need a second pass, with the mean as the origin.
 void norm_moments_loop(double* moments, const float* x, std::int64_t rows, std::int64_t n,
                        double eps, bool centered) {

@@ -61,7 +61,8 @@ HWY_INLINE void for_each_vector(std::int64_t n, F f, std::int64_t i = 0) {
   }
 }
 
-/// The number of vectors in a block of a sum (kShortRow).
+/// The number of vectors in a block of a sum (blocked summation, see kShortRow in
+/// reference/reduce.h).
 constexpr std::int64_t kBlockVectors = 8;
 
 /// Calls f(mask, load, store, sums) for each vector of n float32 values, as for_each_vector() does.

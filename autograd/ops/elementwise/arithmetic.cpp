@@ -48,9 +48,9 @@ const Op kMinimum({.name = "minimum",
                    .broadcasts = true,
                    .samples = extremum_samples(minimum)});
 
-// Returns the gradients of the two operands of maximum or minimum. The masks are true where the
-// result is x or y: because x or y is larger (smaller) than the other, or because it is NaN. If
-// both are equal or NaN, each receives half of `grad`.
+// Returns the gradients of the two operands x and y of maximum or minimum. is_x is true where x is
+// larger (smaller) than y or is NaN. is_y is true where y is larger (smaller) than x or is NaN. The
+// masks are equal where x and y are equal or both are NaN. There, each receives half of `grad`.
 Grads share(const Tensor& grad, const Tensor& is_x, const Tensor& is_y) {
   const Tensor shared = where(eq(is_x, is_y), grad * 0.5, grad);
   return {masked_fill(shared, lt(is_x, is_y), 0), masked_fill(shared, lt(is_y, is_x), 0)};

@@ -62,7 +62,8 @@ Tensor logical_not(const Tensor& x) {
 }
 
 bool allclose(const Tensor& a, const Tensor& b, double rtol, double atol) {
-  check(a.shape() == b.shape(), "allclose", "shapes differ: ", a.shape(), " and ", b.shape());
+  check(a.shape() == b.shape(), "allclose", "needs equal shapes, got ", a.shape(), " and ",
+        b.shape());
   const auto close = [=](auto x, auto y) {
     const double u = double(real(x)), v = double(real(y));
     // Equal infinities are close. If v is infinite and u is not equal to v, they are not close,

@@ -67,7 +67,7 @@ TEST_CASE("the teams of parallel_teams share the threads") {
         });
         wrong += sum != 4950;
       }
-      // A team has no teams of its own. A single team has all threads, and so it can have them.
+      // A team cannot be divided into teams, unless it is the only team and has all threads.
       parallel_teams(2, [&](std::int64_t) { wrong += num_threads() != (teams == 1 ? 4 : 1); });
       ++calls[std::size_t(team)];
     });

@@ -26,7 +26,8 @@ TEST_CASE("a negative index of a shape counts from the back, and indices are che
   CHECK(shape.back() == 5);
   shape[-1] = 7;
   CHECK(shape == Shape{2, 3, 7});
-  CHECK_THROWS_WITH(shape[3], "shape: axis 3 is out of range for shape [2, 3, 7]");
+  CHECK_THROWS_WITH(
+      shape[3], "shape: axis 3 is out of range for shape [2, 3, 7]; needs at least -3 and below 3");
   CHECK_THROWS_AS(shape[-4], ShapeError);
   CHECK_THROWS_AS(Shape()[0], ShapeError);
   CHECK_THROWS_AS(Shape().back(), ShapeError);

@@ -48,7 +48,9 @@ TEST_CASE("grad touches no .grad; backward fills only leaves and retained result
   CHECK_THROWS_WITH(y.grad(),
                     "grad: this [1] tensor is the result of mul, whose gradient is not kept: call "
                     "retain_grad() before backward()");
-  CHECK_THROWS_WITH(tensor({1}).retain_grad(), "retain_grad: no gradient flows to this [1] tensor");
+  CHECK_THROWS_WITH(
+      tensor({1}).retain_grad(),
+      "retain_grad: no gradient flows to this [1] tensor; call requires_grad_() on a leaf first");
 }
 
 TEST_CASE("each .grad is row-major and shares its memory with no other tensor") {
@@ -175,7 +177,8 @@ TEST_CASE("errors of grad and backward state what is missing") {
                     "returns gradient 0 for it");
   CHECK(values(grad(sum(x), {unused, x}, {.allow_unused = true})[0]) == V{0});
   CHECK_THROWS_WITH(grad(sum(x), {tensor({1}, float64)}),
-                    "grad: tensor 0 of wrt, [1], does not require grad");
+                    "grad: tensor 0 of wrt, [1], does not require grad; call requires_grad_() on "
+                    "it before you compute the result");
   CHECK_THROWS_WITH(
       backward(x * 2.0),
       "backward: a tensor of shape [2] needs .grad_output of that shape; only a tensor of one "

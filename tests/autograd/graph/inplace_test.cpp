@@ -15,12 +15,12 @@ TEST_CASE("a value changed in place after use is an error, not a wrong gradient"
   fill_(w, 7);
   CHECK_THROWS_WITH(backward(y),
                     "mul: input 1 [2] float64 was saved at version 0 and is now at version 1 "
-                    "(changed in place after use)");
+                    "(changed in place after use); change a copy");
   const Tensor z = exp(x);
   fill_(z.detach(), 1);
   CHECK_THROWS_WITH(backward(sum(z)),
                     "exp: output [2] float64 was saved at version 0 and is now at version 1 "
-                    "(changed in place after use)");
+                    "(changed in place after use); change a copy");
   const Tensor u = sum(x + w);  // add saves nothing, so nothing becomes stale
   fill_(w, 8);
   CHECK_NOTHROW(backward(u));

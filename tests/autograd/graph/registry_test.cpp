@@ -172,10 +172,10 @@ bool has_size(const Sample& sample, SampleSize size) {
   });
 }
 
-// Returns samples of the check in which all axes of one certain size have `size` instead. There is
-// a set of such samples for each size above 1. For kScalar all shapes have rank 0 instead. Samples
-// that the op does not accept are left out. For kLarge only the smallest sample is returned. If an
-// op must reject every sample of a size, no_sizes() of its check contains the size.
+// Returns resized samples of the check. For each n > 1 that is the size of an axis, there is a copy
+// of the samples in which all axes of size n have `size` instead. For kScalar all shapes have rank
+// 0. Samples that the op does not accept are left out. For kLarge only the smallest is returned. If
+// an op must reject every sample of a size, no_sizes() of its check contains the size.
 Samples resized_samples(const Check& check, SampleSize size) {
   Samples found;
   const auto add = [&](const std::string& name, const Resize& resize) {

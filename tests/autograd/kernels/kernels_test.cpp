@@ -32,7 +32,7 @@ std::vector<MatrixLayout> matrix_layouts(int64_t rows, int64_t cols) {
           {"all negative", -1, -rows, rows * cols > 0 ? rows * cols - 1 : 0}};
 }
 
-// Returns n random values in [-1, 1).
+// Returns n random values in [-1, 1]. Only a float can be 1, by rounding.
 template <class T>
 std::vector<T> random_values(std::mt19937& random, int64_t n) {
   std::vector<T> v(static_cast<std::size_t>(n));

@@ -18,7 +18,7 @@ using namespace heed::autograd;
 using Floats = std::vector<float>;
 using TrackedRow = std::vector<Tracked>;
 
-// Converts x to numbers that count their rounding.
+// Returns x as tracked inputs. float32_bounds() includes their rounding to float32.
 TrackedRow tracked(const Floats& x) {
   TrackedRow out;
   for (const float v : x) out.push_back(rounded_input(v));

@@ -49,7 +49,7 @@ struct Exact {
 // The softmax of a row. `log_total` is log(sum(exp(x - top))), computed without the largest term.
 struct Softmax {
   std::vector<Real> p, sizes;     // sizes: |x| + |top|, or 0 where x = top and x - top is exact
-  Real top, log_total, exps = 0;  // exps: that of log_total
+  Real top, log_total, exps = 0;  // exps: Exact::exps of log_total
   explicit Softmax(const Row& r) : top(*std::max_element(r.x.begin(), r.x.end())) {
     const std::size_t k = std::size_t(std::find(r.x.begin(), r.x.end(), top) - r.x.begin());
     log_total =

@@ -29,7 +29,7 @@ Numbers exact(const std::vector<std::vector<double>>& x, Int tq, Int tk, bool ca
   const auto sign = [&](Real a) { return eps > 0 ? std::abs(a) : a; };
   for (std::size_t i = 0; i < std::size_t(tq); ++i) {
     const std::size_t keys = std::size_t(causal ? Int(i) + tk - tq + 1 : tk);
-    std::vector<Real> p(keys), weight(keys);  // weights, and the same or their limits
+    std::vector<Real> p(keys), weight(keys);  // `weight`: p, or the limits of its errors
     Real top = -INFINITY, total = 0, delta = 0, spread = 0;
     const auto score = [&](std::size_t j) {
       return Real(q[i]) * Real(k[j]) + Real(bias[i * std::size_t(tk) + j]);

@@ -24,7 +24,8 @@ TEST_CASE("layer_norm over several axes equals layer_norm over them as one") {
   const Tensor w = randn({2}, float64, g);
   CHECK(values(layer_norm(x, 2, w)) == values(layer_norm(x, w, {})));
   CHECK_THROWS_WITH(layer_norm(x, {5, 3}),
-                    "layer_norm: normalizes over the last axes of x, got [4, 3, 5, 2] and "
+                    "layer_norm: needs a normalized_shape that equals the last sizes of x, at "
+                    "least one, got x [4, 3, 5, 2] and "
                     "normalized_shape [5, 3]");
   CHECK_THROWS_AS(layer_norm(x, Shape()), ShapeError);
   CHECK_THROWS_AS(layer_norm(tensor(1), 1), ShapeError);

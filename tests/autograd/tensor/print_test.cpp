@@ -155,7 +155,8 @@ grad [ 1., -8.]"]
 )");
   const Tensor large = ones({7}).requires_grad_();
   CHECK_THAT(to_dot(large), Contains("[label=\"leaf\nfloat32 [7]\"]"));
-  CHECK_THROWS_WITH(to_dot(x), "to_dot: this [2] tensor has no graph");
+  CHECK_THROWS_WITH(to_dot(x),
+                    "to_dot: this [2] tensor has no graph; call requires_grad_() on a leaf first");
   backward(loss);
   CHECK_THROWS_WITH(to_dot(loss),
                     "to_dot: an earlier backward pass freed the graph; pass "

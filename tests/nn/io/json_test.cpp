@@ -41,10 +41,10 @@ TEST_CASE("ambiguous or too large JSON is rejected") {
   CHECK(refusal("[1,2,3]").empty());
   CHECK(refusal("[1,2,3,4]") == "has a list of more than 3 values");
   CHECK(refusal("[[1]]").empty());
-  CHECK(refusal("[[[1]]]") == "is nested too deeply");
+  CHECK(refusal("[[[1]]]") == "is nested more than 2 levels deep");
   CHECK(refusal(R"({"a":1,"a":2})") == "contains the key \"a\" twice");
   CHECK(refusal("{\"a\" 1}") == "is not JSON in UTF-8 (error at byte 6)");
-  CHECK(refusal("1e999") == "has a number out of range");
+  CHECK(refusal("1e999") == "has a number out of the range of float64");
 }
 
 }  // namespace

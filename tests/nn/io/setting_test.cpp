@@ -71,6 +71,7 @@ TEST_CASE("a setting accepts a name or a number") {
   CHECK(std::get<Rule>(value) == Rule::kOne);
   CHECK(scale.problem("--scale", "10") == "--scale needs a number, 0 to 9, got '10'");
   CHECK(scale.problem("--scale", "nan") == "--scale needs a number, 0 to 9, got 'nan'");
+  CHECK(scale.problem("--scale", "inf") == "--scale needs a finite number, 0 to 9, got 'inf'");
   CHECK(scale.problem("--scale", "on") ==
         "--scale needs a number or a name: 'on' is not one of half or one; did you mean 'one'?");
   for (const std::string text : {"scale = 2", "scale = \"half\"", "scale = 0.5"}) {

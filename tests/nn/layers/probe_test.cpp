@@ -38,7 +38,8 @@ TEST_CASE("errors for sites without a recorded value, forward pass or backward p
   const Tensor x = randn({1, 4, 12});
   Probe probe;
   probe.record("hook_pattern");
-  CHECK_THROWS_WITH(probe.value("hook_pattern"), "probe: no forward pass has run with this probe");
+  CHECK_THROWS_WITH(probe.value("hook_pattern"),
+                    "probe: no forward pass has run with this probe; give it to a forward pass");
   attention(x, {.probe = &probe});
   const std::string nearest =
       "probe: no forward pass reached 'hook_patern'; the nearest site is 'hook_pattern'";

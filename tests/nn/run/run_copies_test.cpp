@@ -132,7 +132,7 @@ TEST_CASE("each copy is compared with the state, and a save writes it again") {
     write_file(run.file(RunFolder::kSamples).string(), last.logs.at(RunFolder::kSamples));
     CHECK(bytes_of(run.file(name)) == whole);
   }
-  // The texts of a run that is not finished grow while it trains.
+  // In a run that is not finished, samples.txt may have more lines than at the last save.
   last.finished = false;
   for (const bool grows : {true, false}) {
     run.save(last);
@@ -140,7 +140,7 @@ TEST_CASE("each copy is compared with the state, and a save writes it again") {
     CHECK((problem(RunFolder::kSamples) == RunFolder::kState) == grows);
     last.finished = true;
   }
-  // The weights of another run, in a file with a correct checksum.
+  // model.safetensors contains the weights of another run and has a correct checksum.
   const std::vector<NamedTensor> other = {{"a", zeros({2}, float32)}};
   save_safetensors(run.file(RunFolder::kModel).string(), other);
   CHECK_THAT(problem(RunFolder::kModel), Contains("differs from state.safetensors; a resume"));
@@ -182,7 +182,7 @@ TEST_CASE("a new run replaces the files of an earlier one, and no others") {
   }
   const Trainer t(tiny_run());
   RunFolder(run).opened().save(t.snapshot());  // the link is replaced, and not followed
-  CHECK(run.checkpoints().size() == 1);        // those of later steps are of the earlier run
+  CHECK(run.checkpoints().size() == 1);        // later steps are of the earlier run
   run.remove_earlier(t.snapshot());
   std::set<std::string> names;
   for (const auto& entry : fs::recursive_directory_iterator(folder.path()))

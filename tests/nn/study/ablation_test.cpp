@@ -89,7 +89,7 @@ TEST_CASE("the accuracy with a cut is the share of positions with the right toke
   const Transformer model = random_model(small_options());
   const Replacement r = replacement(model, three_sequences(), Ablation::kMean);
   for (const bool is_margin : {false, true}) {
-    // Without position 2; the positions of a margin do not change if `counted` does.
+    // For a loss, position 2 does not count. The positions of a margin do not depend on `counted`.
     Batch batch = three_sequences();
     const Objective o = is_margin ? margin(model, batch) : Objective{};
     if (!is_margin) batch.counted = logical_and(batch.counted, ne(arange(6), 2.0));

@@ -23,7 +23,7 @@ using W = AttentionWeights;
 // Returns |x| (Frobenius).
 double size(const Tensor& x) { return std::sqrt(sum(x * x).item()); }
 
-// The definitions, with full matrices in float64.
+// The quantities of Circuits, computed from their definitions with full matrices in float64.
 struct Definitions {
   explicit Definitions(const Transformer& m) : o(m.options) {
     for (const NamedTensor& p : parameters(m)) all[p.name] = to(p.tensor, float64);
@@ -201,7 +201,7 @@ TEST_CASE("the QK map has the scores of a model in which it leaves out nothing")
     CAPTURE(name);
     Transformer::Options o = options;
     const bool table = o.positions == Positions::kLearned || o.positions == Positions::kSinusoidal;
-    if (table) o.context = 1;  // the mean of one position is this position
+    if (table) o.context = 1;  // the maps use the mean position, here the only one
     o.attention.dtype = float64;
     const Transformer model = random_model(o);
     const Circuits circuits(model);
@@ -258,7 +258,7 @@ TEST_CASE("summaries of maps") {
   CHECK(summarize({one, one * -1}, 6).eigenvalues == Approx(-1));
   CHECK(summarize({one, one * -1}, 6).diagonal == 0);
   CHECK(std::isnan(summarize({none, none}, 6).eigenvalues));
-  CHECK_THROWS_WITH(summarize({one, one}, 7), Contains("at least 7 rows"));
+  CHECK_THROWS_WITH(summarize({one, one}, 7), Contains("got 7 for a map of"));
 }
 
 TEST_CASE("largest entries of a map that is larger than a block") {
@@ -335,7 +335,8 @@ TEST_CASE("circuits refuse models and heads that they cannot describe") {
   const Circuits circuits(with([](auto& o) { o.positions = Positions::kRope; }));
   CHECK_THROWS_WITH(circuits.qk({0, 2}), Contains("L0H2"));
   CHECK_THROWS_WITH(circuits.qk({0, 0}, 4), Contains("needs a distance from 0 to 3"));
-  CHECK_THROWS_WITH(circuits.composed(Receiver::kKey, {1, 0}, {1, 1}), Contains("before L1H1"));
+  CHECK_THROWS_WITH(circuits.composed(Receiver::kKey, {1, 0}, {1, 1}),
+                    Contains("of an earlier layer than L1H1"));
 }
 
 }  // namespace

@@ -106,7 +106,7 @@ TEST_CASE("two rows are about equal if their paired difference is below two erro
                  c = row({-1.5, -3.5, -2.4, -2.6}, {});
   CHECK(about_equal(a, b));
   CHECK_FALSE(about_equal(a, c));  // 0.5 in each pair, although both have an error of 0.4
-  CHECK(about_equal(row({0, 0, 0, 0}, {1, 3, 2, 2}), a));  // sizes of the larger change
+  CHECK(about_equal(row({0, 0, 0, 0}, {1, 3, 2, 2}), a));  // the size is |suffices|
   CHECK_FALSE(about_equal(row({-1}, {}), row({-1}, {})));  // one sequence has no error
 }
 

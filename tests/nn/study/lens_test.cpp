@@ -105,7 +105,7 @@ TEST_CASE("without norms the contribution of a last-layer head equals minus its 
   CHECK(seen == 3);
   CHECK_THROWS_AS(logit_attribution(model, s, {Objective::kLogit, 4, 0, {6}}), ValueError);
   CHECK_THROWS_WITH(logit_attribution(model, s, {}),
-                    Contains("a loss or a log probability, which is not a sum of parts"));
+                    Contains("a loss, a log probability or log odds, which is not a sum of parts"));
   CHECK_THROWS_WITH(logit_attribution(model, s, {Objective::kLogProbability, 4, 0, {}}),
                     Contains("which is not a sum of parts"));
 }

@@ -20,7 +20,7 @@ void move_head(Probe& probe, const HeadIndex& h, const Replacement& r, double sh
     return where(here, z + (r.z[std::size_t(h.layer)] - z) * share, z);
   });
 }
-// Returns L of each sequence with this change.
+// Returns L of each sequence after move_head().
 std::vector<double> moved(const Transformer& model, const HeadIndex& h, const Replacement& r,
                           double share) {
   Probe probe;
@@ -32,7 +32,7 @@ std::vector<double> moved(const Transformer& model, const HeadIndex& h, const Re
 double mean_of(const std::vector<double>& x) { return (x[0] + x[1]) / 2; }
 
 constexpr double kStep = 1e-4;
-// Returns the derivative of L by the share of the way to the replacement, by finite differences.
+// Returns the derivative of mean L with respect to `share`, by finite differences.
 double slope(const Transformer& model, const HeadIndex& h, const Replacement& r, double share) {
   return (mean_of(moved(model, h, r, share + kStep)) - mean_of(moved(model, h, r, share - kStep))) /
          (2 * kStep);
@@ -133,7 +133,7 @@ TEST_CASE("mean weights by distance and by token leave out padding") {
   Batch batch = two_prompts();
   batch.padding = {0, 2};
   const Replacement r = replacement(model, batch, Ablation::kMean);
-  // Parts of one sequence give the same numbers.
+  // Measuring one sequence at a time gives the same numbers as measuring all at once.
   const MeasuredHeads whole = measure_heads({model, batch, {}}, r, EffectParts::kAll),
                       parts = measure_heads({model, batch, {}}, r, EffectParts::kAll, {}, 1);
   for (std::size_t i = 0; i < whole.reports.size(); ++i) {
@@ -144,7 +144,7 @@ TEST_CASE("mean weights by distance and by token leave out padding") {
   }
   CHECK(std::abs(whole.uniform[kInduction] - parts.uniform[kInduction]) <= 1e-12);
   const Tensor A = study(model, batch, {}).layers[1].pattern;
-  double itself = 0, ones = 0;  // of head 1; the sequences have 6 and 4 tokens
+  double itself = 0, ones = 0;  // of L1H1; the sequences have 6 and 4 tokens
   for (std::int64_t b = 0; b < 2; ++b)
     for (std::int64_t i = 0; i < 6 - 2 * b; ++i) {
       const double share = 1.0 / double(6 - 2 * b) / 2;

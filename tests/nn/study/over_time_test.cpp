@@ -122,7 +122,7 @@ TEST_CASE("numbers are those of each checkpoint; L may be on other sequences tha
   }
 }
 
-// Returns a study with these steps and losses.
+// Returns a study whose checkpoints have these values of "loss" and "counted_loss".
 OverTime with_losses(const std::vector<std::int64_t>& steps, const std::vector<double>& losses,
                      const std::vector<double>& counted) {
   OverTime study{.steps = steps};

@@ -14,8 +14,8 @@ using namespace heed::nn::testing;
 const std::vector<std::int64_t> kClean{0, 3, 1, 3, 6, 2}, kCorrupt{0, 5, 1, 3, 4, 2};
 
 // Returns L of the sequence `into` if the value at one place of a site is moved by `share` of the
-// way to the value in the run on `from`. A place is a head, or a position for a site that begins
-// with "hook_".
+// way to the value in the run on `from`. A place is a head if `site` contains
+// "attn.hook", and otherwise a position.
 double patched_by_hand(const Transformer& model, const std::string& site,
                        const std::vector<std::int64_t>& from, const std::vector<std::int64_t>& into,
                        std::int64_t place, const Objective& o, double share = 1) {
@@ -72,7 +72,7 @@ TEST_CASE("the gain of every place in both directions equals a hand-written patc
   }
 }
 
-// At each place, L(a) is L with the activation a fraction a on the way to that of the other run.
+// L(a) is L if the activation at one place is x + a (y - x), where y is its value in the other run.
 // The prediction must be the derivative of L(a) at a = 0.
 TEST_CASE("predictions are the derivatives of L along the patch, in both directions") {
   const Transformer model = random_model(small_options());

@@ -12,7 +12,7 @@ using namespace heed::autograd;
 using namespace heed::nn;
 using namespace heed::nn::testing;
 
-// A run of a model on three sequences, and the replacements of its outputs.
+// A run of a model on three sequences, and the replacements of the model's outputs.
 struct Replaced {
   explicit Replaced(const Transformer::Options& o, Ablation how = Ablation::kMean)
       : model(random_model(o)), run(model, batch, kDiff), r(replacement(model, batch, how)) {}
@@ -20,7 +20,7 @@ struct Replaced {
   std::vector<Path> paths(const std::string& text) const {
     return parse_paths("x", text, model.options);
   }
-  // Returns replacements that move the outputs by a fraction of the way.
+  // Returns replacements that move each output by the fraction `step` towards its value in r.
   Replacement near(double step) const {
     Replacement moved = r;
     const auto pass = record_forward(model, batch.inputs, {"attn.hook_z", "hook_resid_pre"});
@@ -73,7 +73,7 @@ TEST_CASE("the edges from components to all their receivers together are the com
         CAPTURE(name, component_name(c), int(how));
         const std::vector<Path> edges = edges_from(c, x.model.options);
         check_equal(cutter.values(edges), values_without(x.run, {c}, x.r), tolerance);
-        // The predictions sum to that of the component.
+        // The predictions of a component's edges sum to the prediction of its cut.
         double sum = 0, whole = 0;
         for (const Effect& e : cutter.predictions(edges)) sum += e.mean;
         if (c.kind == Component::kEmbed) continue;
@@ -103,7 +103,7 @@ TEST_CASE("without a norm and a second layer, edges into values and logits are p
     CHECK(std::abs(cut.effect.mean) > 1e-4);
     CHECK(std::abs(cut.effect.mean - cut.predicted()) <= 1e-12 * largest_of(x.run.values));
   }
-  // One layer: the values of the head are read by nothing but the logits.
+  // In a model of one layer, only the logits read the output of the head.
   CHECK(std::abs(cutter.cut(x.paths("embed:V:L0H1")).effect.mean -
                  cutter.cut(x.paths("embed:V:L0H1:logits")).effect.mean) <= 1e-12);
 }
@@ -121,7 +121,7 @@ TEST_CASE("a path through keys and logits equals the same replacements written b
   const auto values = [&](Probe& probe) {
     return to_doubles(objective_values(x.model(x.batch.inputs, {.probe = &probe}), x.batch, kDiff));
   };
-  // Keys of L1H1 in a run in which only the stream before block 1 changes.
+  // `stream` records the keys of L1H1 in a run in which only the stream before block 1 changes.
   Probe stream, edge, logits;
   stream.replace("blocks.1.hook_resid_pre",
                  [&](const Tensor& y) { return y + written(0, 2, x.r.z[0]); });
@@ -134,14 +134,14 @@ TEST_CASE("a path through keys and logits equals the same replacements written b
   edge.record("blocks.1.attn.hook_z");
   const PathCutter cutter(x.run, x.r, false);
   check_equal(cutter.values(x.paths("L0H2:K:L1H1")), values(edge), 1e-12);
-  // The logits alone read the new output of L1H1.
+  // In this run only the logits read the new output of L1H1.
   logits.replace("blocks.1.hook_resid_post", [&](const Tensor& y) {
     return y + written(1, 1, edge.value("blocks.1.attn.hook_z"));
   });
   const std::vector<Path> path = x.paths("L0H2:K:L1H1:logits");
   check_equal(cutter.values(path), values(logits), 1e-12);
   CHECK(std::abs(cutter.cut(path).effect.mean - cutter.cut(x.paths("L0H2:K:L1H1")).effect.mean) >
-        1e-6);  // the MLP reads it, too
+        1e-6);  // on the edge, the MLP also reads L1H1's new output
 }
 
 TEST_CASE("a small change of the sender's output changes L as predicted, along every path") {
@@ -177,14 +177,14 @@ TEST_CASE("through MLPs, paths cut together replace each output once") {
   const auto all = x.paths("embed:logits,L0H1:logits,L0MLP:logits,L1MLP:logits");
   check_equal(through.values(all), direct.values(all), 1e-12);
   CHECK(through.cut(all).predicted() == Approx(direct.cut(all).predicted()));
-  // Two changes go through an MLP together: that of all senders before the last MLP is the cut.
+  // The changes of both senders go through L0MLP, which is computed once with both of them.
   const auto both = x.paths("embed:L1MLP,L0H1:L1MLP");
   CHECK(through.values(both) != direct.values(both));
   const double step = 1e-5;
   const Replacement near = x.near(step);
   const Evidence cut = PathCutter(x.run, near, true).cut(both);
   CHECK(std::abs(cut.effect.mean - cut.predicted()) / step <= 1e-3);
-  // Heads that share keys have one edge into them.
+  // Heads that share keys have one receiver of keys, so these two edges are the same.
   CHECK_THROWS_WITH(x.paths("L0H1:K:L1H0,L0H1:K:L1H2"), "x: names L0H1:K:L1H2 twice");
 }
 
@@ -208,7 +208,7 @@ TEST_CASE("the edges with the largest predictions are measured and sorted by the
   const PathCutter cutter(x.run, x.r, false);
   const std::vector<Path> edges =
       edges_into(parse_receivers("x", "all", x.model.options), x.model.options);
-  // 4 senders before block 1 have 5 receivers there (3 x Q, K, V), 5 the MLP, and so on.
+  // Block 0: 5 receivers (3 Q, K, V) of 1 sender, an MLP of 4. Block 1: of 5 and 8. Logits: of 9.
   CHECK(edges.size() == 5 + 4 + 5 * 5 + 8 + 9);
   const auto largest = cutter.largest(edges, 7);
   REQUIRE(largest.size() == 7);
@@ -220,7 +220,7 @@ TEST_CASE("the edges with the largest predictions are measured and sorted by the
   for (const Effect& e : cutter.predictions(edges)) larger += std::abs(e.mean) >= smallest;
   CHECK(larger == 7);
   CHECK(largest[0].effect.mean == cutter.cut(x.paths(largest[0].place)).effect.mean);
-  // With shared keys, every head of the group names the same receiver.
+  // With shared keys, the K of every head of the group is the same receiver.
   const auto text = [&](const char* path) { return cutter.values(x.paths(path)); };
   CHECK(text("L0H1:K:L1H0") == text("L0H1:K:L1H2"));
   CHECK(text("L0H1:Q:L1H0") != text("L0H1:Q:L1H2"));

@@ -110,7 +110,7 @@ TEST_CASE("the gain over token frequencies is that of the counted targets of eac
   std::fill(counted.begin() + 12, counted.end(), false);  // the third sequence has no gain
   batch.counted = from_data(counted, batch.counted.shape());
   const Tensor log_p = log_softmax(model(batch.inputs), -1);
-  // Counted targets: 3 3 6 2, 1 1 2 4.
+  // The counted targets are 3 3 6 2 in the first sequence and 1 1 2 4 in the second.
   const std::map<std::int64_t, double> share{
       {1, 2. / 8}, {2, 2. / 8}, {3, 2. / 8}, {4, 1. / 8}, {6, 1. / 8}};
   std::vector<double> gains(2);

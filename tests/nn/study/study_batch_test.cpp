@@ -117,8 +117,8 @@ TEST_CASE("a margin is the logit of the target minus the largest other logit, ke
   CHECK(largest(objective_values(logits + 2 * other, batch, o) - expected -
                 2 * objective_values(other, batch, o)) <= 1e-12);
 
-  // Without a target, the margin is that of the largest logit; without a counted position, that of
-  // the last position.
+  // Without a target, the margin is the largest logit minus the second one. Without a counted
+  // position, it is the margin of the last position.
   batch.counted = zeros(batch.counted.shape(), bool8);
   batch.targets = full(batch.targets.shape(), double(kIgnored), int64);
   const Tensor last = objective_values(logits, batch, margin(model, batch));

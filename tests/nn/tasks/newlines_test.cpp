@@ -27,7 +27,7 @@ const std::string kMark = "\xEF\xBB\xBF";
 
 TEST_CASE("line ends become newlines and a byte order mark is left out, unless they are kept") {
   struct Case {
-    std::string bytes, text, lines;  // file, and its text in the task `text` and in `lines`
+    std::string bytes, text, lines;  // the file, and how the tasks `text` and `lines` read it
   };
   // A mark inside of the text and a newline after a newline are kept.
   const std::string inside = "a" + kMark + "\n\nb";
@@ -125,9 +125,9 @@ TEST_CASE("a configuration without the key newlines keeps its line ends") {
   REQUIRE(config.find(line) != std::string::npos);
   config.erase(config.find(line), line.size());
   heed::autograd::write_file(file, config);
-  std::filesystem::remove(run.file(RunFolder::kState));  // the state has a configuration of its own
+  std::filesystem::remove(run.file(RunFolder::kState));  // it has the configuration, too
   CHECK(run.open(RunFolder::kModel, Use::kSequences).task->info().vocabulary.find("\r"));
-  // A new configuration has the default.
+  // In a new configuration, the default is kLf.
   CHECK(RunConfig().newlines == Newlines::kLf);
 }
 

@@ -158,7 +158,7 @@ TEST_CASE("validate names a value that is out of range") {
   c.lr = 1e-3, c.min_lr = 2e-3;
   CHECK_THROWS_WITH(validate(c), Contains("min-lr"));
   c.min_lr = 0, c.clip = HUGE_VAL;
-  CHECK_THROWS_WITH(validate(c), Contains("`clip` needs a number, at least 0"));
+  CHECK_THROWS_WITH(validate(c), Contains("`clip` needs a finite number, at least 0"));
 }
 
 TEST_CASE("validate names options that contradict each other, and how to resolve it") {
@@ -179,7 +179,7 @@ TEST_CASE("validate names options that contradict each other, and how to resolve
   CHECK(attention_problem([](A& a) { a.d_head = 7; }) ==
         "MultiHeadAttention: RoPE needs an even `d_head` (by default `d_model` / `heads`), got 7");
   CHECK(attention_problem([](A& a) { a.heads = 4, a.kv_heads = 3; }) ==
-        "MultiHeadAttention: `kv_heads` 3 does not divide `heads` 4; choose a divisor");
+        "MultiHeadAttention: `kv_heads` needs 0 or a positive divisor of `heads` 4, got 3");
   CHECK(attention_problem([](A& a) { a.kv_heads = 1, a.form = AttentionForm::kPackedHeads; }) ==
         "MultiHeadAttention: `form` packed_heads stores q, k and v of each head together, got "
         "`heads` 2 and `kv_heads` 1; choose another form");
@@ -193,7 +193,7 @@ TEST_CASE("validate names options that contradict each other, and how to resolve
         "`mlp-act`: there is no MLP; add `mlp`");
   CHECK(problem([](C& c) { c.model.mlp_ratio = 2; }) == "`mlp-ratio`: there is no MLP; add `mlp`");
   CHECK_THAT(problem([](C& c) { c.model.mlp = true, c.model.mlp_ratio = 0.001; }),
-             Contains("an MLP of at least 1 neuron, got 0.001 times 64"));
+             Contains("an MLP of at least 1 neuron, got `mlp_ratio` 0.001 with `d_model` 64"));
   CHECK(problem([](C& c) {
           c.model.norm = NormPlacement::kNone, c.model.norm_kind = NormKind::kRMSNorm;
         }) == "`norm-kind`: rmsnorm has no effect with `norm` none; choose `norm` pre or post");

@@ -139,7 +139,7 @@ TEST_CASE("a run and model.safetensors have the same bits at any number of threa
     c.model.attention.dtype = dtype;
     Trainer alone(c);
     steps(alone, 4);
-    // Returns the file of rank 0, which evaluates between the steps.
+    // Returns the model.safetensors that rank 0 saves. Only rank 0 evaluates between the steps.
     const auto trained = [&](int threads, int ranks, std::int64_t accumulate) {
       heed::autograd::set_num_threads(threads);
       c.accumulate = accumulate;

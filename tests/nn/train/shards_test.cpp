@@ -199,7 +199,7 @@ TEST_CASE("a step in shards on several threads has four barriers") {
     const std::uint64_t before = heed::autograd::pool_jobs();
     for (int i = 0; i < 10; ++i) t.step();
     CAPTURE(threads);
-    // passes, sum of the gradients, their norm, update
+    // In each step: the passes, the sum of the gradients, the norm of the gradient, and the update.
     CHECK(heed::autograd::pool_jobs() - before == 40);
   }
 }

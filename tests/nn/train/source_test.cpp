@@ -1,5 +1,5 @@
 // Tests of runs that start from the weights of another run (RunConfig::from), and of frozen
-// parameters. resume_test.cpp resumes such a run.
+// parameters. resume_test.cpp resumes a run that started from weights.
 #include "nn/train/source.h"
 
 #include "nn/lab.h"

@@ -72,7 +72,7 @@ def healthy_runs():
     tasks = json.loads(subprocess.check_output([HEED, "tasks", "--json"]))["tasks"]
     for task in [task["task"] for task in tasks] if ALL else ["induction"]:
         yield [task]
-    if ALL:  # sharp heads, large biases of scores and shared keys
+    if ALL:  # options that make heads sharp, bias their scores or share their keys, without an alarm
         for options in (["--scale", "none"], ["--positions", "alibi"], ["--kv-heads", 1]):
             yield ["induction", *options]
 
@@ -95,7 +95,7 @@ for seed in SEEDS:
     if ALL:
         check(f"{run}: heads are stuck", len(alarms["stuck"]) >= 1, alarms)
 
-    # --- one head begins with queries that are 50 times as large
+    # --- after step 1, the queries of one head are made 50 times as large, and only this head has an alarm
     train("--steps", 1, "--seed", seed, "--out", f"start-{seed}")
     for head in sorted(HEADS) if ALL else ["L0H1", "L1H0"]:
         run = f"large-{seed}-{head}"

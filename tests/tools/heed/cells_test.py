@@ -42,7 +42,7 @@ for row in golden["rows"]:
         good = x == y if isinstance(x, str) else abs(x - y) <= (0.05 * x if k == 7 else 1e-3 * max(abs(x), largest))
         assert good, f"{row[0]}, {golden['columns'][k]}: {x}, now {y}"
 
-# --- the guide, with each set of vector instructions of this machine: on the stored model, and its marks on a trained one
+# --- the guide, with each SIMD target of this machine: its numbers on the stored model, its marks also on a trained one
 NUMBER = r"[+-]?\d+\.\d+"
 with open(os.path.join(HERE, "../../../tools/heed/study/READ_A_STUDY.md")) as file:
     guide = file.read()
@@ -82,7 +82,7 @@ for simd in subprocess.run([HEED, "info"], env={"HEED_SIMD": "?"}, capture_outpu
     print(f"{simd} {len(golden['rows'])} rows, {len(stated)} numbers and {len(shown)} lines are as stated")
 assert "phantom" not in [row[7] for row in golden["rows"]]
 
-# --- a model that predicts no better than token frequencies has no roles, marks and claims; the trained one has
+# --- a model that predicts no better than token frequencies has no roles, marks and claims, but a trained model has
 for seed in range(1, 6):
     with tempfile.TemporaryDirectory() as folder:
         heed("train", "--mlp", "--steps", "1", "--seed", seed, "--quiet", "--eval-batch", "8", "--out", folder + "/r")

@@ -111,9 +111,9 @@ err_has "the identities of attention's gradients held in 2 steps"
 expect 0 train --resume watched --steps 9
 err_has "the identities of attention's gradients held in 2 steps"
 
-# --- a directory with a configuration alone
+# --- a directory that contains only config.toml is not a run directory
 mkdir -p runs/unsaved && cp runs/reverse-1/config.toml runs/unsaved
-refuses 4 "'runs/unsaved' is not a run directory (no state.safetensors, or no config.toml with model.safetensors)" train --resume runs/unsaved
+refuses 4 "'runs/unsaved' is not a run directory (no state.safetensors, and no config.toml with model.safetensors)" train --resume runs/unsaved
 refuses 2 "runs/unsaved is not empty and is not a run directory" train reverse --out runs/unsaved
 expect 0 info; out_has "runs/reverse-"
 rm -r runs/unsaved
@@ -137,7 +137,7 @@ rm -r weights from-weights other exported.safetensors
 # faults_test.sh and out_folder_test.sh test the files that a kill leaves.
 mkdir -p mine2/checkpoints && touch mine2/checkpoints/000000.safetensors
 refuses 2 "is not a run directory" train reverse --out mine2
-# A file in the way of the checkpoints is found before anything of the earlier run changes.
+# If a file has the name of the directory checkpoints, heed fails before it changes the earlier run.
 expect 0 train reverse "${tiny[@]}" --steps 2 --out late --quiet; touch late/checkpoints; cp -r late earlier
 refuses 2 "late/checkpoints is not a directory" train reverse "${tiny[@]}" --steps 2 --seed 2 --out late --overwrite --quiet
 ok diff -r late earlier; rm -r late earlier
@@ -370,8 +370,8 @@ cp -r runs/reverse-1 runs/stopped; unfinish runs/stopped
 printf '9,1.5,0.0' >> runs/stopped/metrics.csv  # an incomplete row, as after a kill
 expect 0 runs --json; is_json_line; out_has '"run":"runs/stopped","task":"reverse","step":8,"saved_step":8,"steps":8,"loss":null,"optimal_loss":null,"above_optimum":null,"eval_loss":'
 printf ',,,,,,,\n' >> runs/stopped/metrics.csv  # a row of a step after the last save
-expect 0 runs --json; out_has '"step":8,"saved_step":8,"steps":8,'  # of no run of 8 steps
-rm runs/stopped/metrics.csv; mkdir runs/stopped/metrics.csv  # only a copy, so the run can be read
+expect 0 runs --json; out_has '"step":8,"saved_step":8,"steps":8,'  # a run of 8 steps has no step 9
+rm runs/stopped/metrics.csv; mkdir runs/stopped/metrics.csv  # the state has the history, too, so the run can be read
 expect 0 runs; out_has "8/8"; out_has "  8, 20"; ok test "$(grep -c "cannot be read" out)" == 1
 refuses 4 "cannot read absent" runs --runs absent
 expect 0 runs --runs runs/reverse-1; out_has "runs/reverse-1 is a run directory, not a directory that contains runs"

@@ -199,10 +199,10 @@ TEST_CASE("a run without an evaluation cannot be compared") {
   for (const std::vector<nn::MetricsRow>& history :
        {std::vector<nn::MetricsRow>{}, std::vector<nn::MetricsRow>{step}}) {
     write_run(folder, history);
-    CHECK_THROWS_WITH(
-        nn::read_compared(folder.path(), kLoss),
-        (folder / "state.safetensors").string() +
-            ": the history has no evaluation; continue the run until its first one (`eval-every`)");
+    CHECK_THROWS_WITH(nn::read_compared(folder.path(), kLoss),
+                      (folder / "state.safetensors").string() +
+                          ": the history has no evaluation; continue the run until its first "
+                          "evaluation (`eval-every`)");
   }
 }
 

@@ -133,7 +133,7 @@ has_file mixed/against-reverse.png; ok test ! -e mixed/against-urn.png
 ok test "$(grep '^urn,' mixed/runs.csv | cut -d, -f1-5)" == "urn,,loss,urn,1"
 refuses 2 "--against scale: the runs of the task urn differ only in their seeds; omit --against" compare sweeps/s urn --against scale
 
-# --- texts are settings of one task
+# --- runs on two different texts have one task, and each text is a setting
 for text in a b; do
   seq -s $text 500 > $text.txt
   expect 0 train --text $text.txt "${tiny[@]}" --context 8 --steps 4 --quiet --out $text
@@ -141,7 +141,7 @@ done
 expect 0 compare a b --out texts; out_has "text: 2 runs of 2 settings"; out_has "a.txt: a; b.txt: b"
 expect 0 compare a urn --csv --out texts; ok grep -q '^text,a,{},1,' out; has_file texts/curves-text.png
 
-# --- the tables of a sweep of many options have 80 columns, also if the names of its settings are longer
+# --- the tables of a sweep of many options have at most 80 columns, even if the names of its settings are longer
 recipe 2 'scale = ["none", "1/d-head"]' 'positions = ["learned", "rope"]' 'mlp-act = ["relu", "gelu"]' \
   'norm-kind = ["layernorm", "rmsnorm"]' 'lr = [0.00125]' > wide.toml
 for call in "sweep wide.toml --quiet" "compare sweeps/wide" "compare sweeps/wide --of entropy --target 1"; do

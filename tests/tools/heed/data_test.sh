@@ -32,7 +32,7 @@ refuses 2 "for the task lines" train urn --lines sums.txt
 expect 0 train --lines sums.txt --context 6 "${small[@]}" --out short
 err_has "lines are longer than 5 tokens"
 
-# --- a held-out file: its loss is that of eval --text or --lines on it, and resume needs it
+# --- a held-out file: the loss equals that of eval --text or --lines on this file, and --resume needs the file
 for i in $(seq 60); do echo "line $i: the quick brown fox"; done > train.txt
 for i in $(seq 9); do echo "fox $i"; done > val.txt
 loss_of() { expect 0 eval "$@" --json; sed 's/.*"loss":\([^,]*\),.*"eval_sequences":\([^,]*\),.*/\1 \2/' out; }

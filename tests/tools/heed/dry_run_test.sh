@@ -20,16 +20,16 @@ done < <(paste -d ' ' expected got)
 # The FLOPs of a step are the number of its tokens (4 x 16) times the FLOPs per token.
 number() { grep -o "\"$1\":[0-9.e+-]*" out | head -1 | cut -d : -f 2; }
 close "$(number flops_per_step)" "$(number flops_per_token) * 4 * 16"
-# The seconds are 8 steps of the same time.
+# The estimated seconds of the run are 8 times the seconds of a step.
 close "$(number seconds)" "$(number seconds_per_step) * 8"
-# The memory is more than that of weights, gradients and moments.
+# The memory of a run is more than the memory of weights, gradients and moments.
 ok awk "BEGIN { exit !($(number bytes) > $(number training_bytes)) }"
 
 expect 0 "${dry[@]}" "${cosine[@]}"
 out_has "lr        cosine, by step:"
 out_has "          1: 0.00333  2: 0.00667  3: 0.01  4: 0.0094  6: 0.0055  8: 0.0016"
 out_has "dry run: nothing written"
-# A step that would take hours is not taken: the shapes and a bound of the memory follow at once.
+# A step that would take hours is not taken: --dry-run prints the shapes and a bound of the memory at once.
 SECONDS=0
 expect 0 train --context 65536 --dry-run
 out_has "blocks.0.attn.hook_attn_scores  [32, 2, 65536, 65536]"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Tests of `heed eval` elsewhere: on another text, with other settings of a task, and at other lengths. Usage:
-# eval_test.sh PATH-TO-HEED
+# Tests of `heed eval` on other data than the evaluation set of the run: another text, other settings of the task, and
+# other lengths. Usage: eval_test.sh PATH-TO-HEED
 source "$(dirname "$0")/expect.sh" "$1"
 small=("${tiny[@]}" --steps 4 --quiet --threads 1)
 # value KEY: prints the value of the key in the JSON in ./out
@@ -12,7 +12,7 @@ expect 0 train --text text.txt "${small[@]}" --context 16 --positions learned --
 result() { "$heed" info text --json | grep -oE '"result":[^}]*'; }
 kept=$(result)
 
-# --- the own held-out part: perplexity, bits per character and per byte
+# --- the held-out part of the run's own text: perplexity, bits per character and per byte
 expect 0 eval text --json; is_json_line; loss=$(value loss)
 close "$(value perplexity)" "exp($loss)"
 close "$(value bits_per_character)" "$loss / log(2)"
@@ -21,7 +21,7 @@ checks=$((checks + 1)); awk "BEGIN { exit !($(value bits_per_byte) < $(value bit
 expect 0 eval text; out_has "perplexity per character"; out_has "bits per byte"; out_has "a token is a character"
 expect 0 train --text text.txt "${small[@]}" --context 16 --out again --json; out_has '"perplexity":'
 
-# --- another text is evaluated whole, and the own text need not exist
+# --- another text is evaluated as a whole, and the text of the run need not exist
 mv text.txt moved.txt
 expect 0 eval text --text other.txt --json; is_json_line
 ok test "$(value eval_tokens)" == $(($(wc -m < other.txt) - 1)); out_has '"task":"text"'
@@ -49,7 +49,7 @@ mv moved.txt text.txt
 expect 0 eval text --stride 4; out_has "stride 4"; out_has "5-gram"
 refuses 2 "--task-periods has no effect on a text" eval text --task-periods 3..4
 
-# --- lines of another file; a run on lines keeps the lines that it held out
+# --- lines of another file; options that would change the held-out lines of a run are rejected
 expect 0 eval text --lines other.txt --context 16 --json; out_has '"task":"lines"'
 ok test "$(value eval_sequences)" == 30
 refuses 2 "--stride: has no effect on lines" eval text --lines other.txt --stride 4

@@ -9,16 +9,14 @@
 //   ENOSPC. If that is "short", only writes count, and a write stores half of its bytes. Only calls
 //   for relative paths and for files below HEED_FAIL_BELOW count. The library writes the function
 //   and the path of the call to HEED_FAILED. Child processes are not affected.
-// - HEED_FAIL_ON=NAME, such as read or stat: only calls of this function count (read includes
-// pread,
-//   and stat includes lstat and fstatat), and the Nth call and all later ones fail.
+// - HEED_FAIL_ON=NAME, such as read or stat: only calls of this function count. read includes
+//   pread, and stat includes lstat and fstatat. The Nth call and all later ones fail.
 // - HEED_FAIL_WITH=new: operator new throws std::bad_alloc at the Nth distinct call site, N being
 //   HEED_FAIL_AT, when it is reached for the first time after main() has begun. The call site is
 //   the first return address outside libstdc++, so that each use of a std::string counts.
 //   HEED_FAILED receives it.
-// - HEED_NO_FLOCK=ENOLCK, ENOTSUP or ENOSYS: flock fails with this error, as on file systems
-// without
-//   locks.
+// - HEED_NO_FLOCK=ENOLCK, ENOTSUP or ENOSYS: flock fails with this error, as on a file
+//   system without locks.
 #include <dlfcn.h>
 #include <execinfo.h>
 #include <fcntl.h>

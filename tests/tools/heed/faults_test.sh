@@ -21,7 +21,7 @@ allowed=(
   # Pictures of a run: training continues, and a later save or the end of the run draws them again.
   "@(train|replace|resume) * @(open|write|fsync|renameat) *@(loss|attention).png*" 0 "warning: no "
   "@(train|replace|resume) * @(open .|fsync target/out)" 0 "warning: no "
-  # Removal of what is not needed: the next start removes it.
+  # If a file that is not needed cannot be removed, the next command that writes here removes it.
   "* * @(remove|unlink|unlinkat|rmdir) *" 0 -
   # Sync: a directory that is not readable cannot be synced, but may be writable.
   "* EACCES open @(.|checkpoints|target|target/*)" 0 -
@@ -32,15 +32,15 @@ allowed=(
   "* new new *" 0 -
   # libstdc++ ends the process if no memory is left for an entry of a directory (directory_iterator).
   "* new new *" 70 "std::terminate was called"
-  # --resume writes copies again that it cannot read or compare with the state.
+  # If --resume cannot read a copy, or the state with which it compares the copies, it writes all copies again.
   "@(resume|retext) * open target/out/@(state.safetensors|model.safetensors|best.safetensors|metrics.csv|config.toml|heads.csv)" 0 -
-  # study measures less if it cannot read the data of the run.
+  # If study cannot read the data of the run, it leaves out some measurements.
   "@(study|restudy) * open a/*" 0 "is not"
   # compare leaves out a run that it cannot read.
   "compare * open [ab]/*" 0 "not compared"
   # sweep: a run that cannot be started is reported like a run that fails.
   "sweep * * target/out*" 1 " failed: "
-  # sweep: if the lock cannot be read, the process that trains the run reads it again.
+  # sweep: if the lock of a run cannot be read, the child process that trains the run reads it again.
   "sweep * @(open|flock) target/out/seed=1" 0 -
 )
 

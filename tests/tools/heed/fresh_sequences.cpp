@@ -1,9 +1,9 @@
-// Measures the heads of runs on the sequences of a study and on fresh ones, and compares marks and
-// claims (with 256 fresh sequences). Usage: heed_fresh RUN... Each run has checkpoints. For each
-// run it measures the first checkpoint, the one before which the loss falls fastest, and the last.
-// Prints counts by task, and fails unless at most 2 % of the rows change their class, none from no
-// mark to `reversed`, and all claims of the last weights keep their sign and are at most twice or
-// half the value.
+// Measures the heads of runs on the sequences of a study and on fresh sequences, and compares marks
+// and claims. Usage: heed_fresh RUN... Each run must have checkpoints. Measures three of them: the
+// first one, the end of the steepest fall of the loss, and the last one. Prints counts by task.
+// Fails unless at most 2 % of the rows change their class and no row changes from no mark to
+// `reversed`. On 256 fresh sequences, a claim about the last weights must keep its sign and have
+// half to twice its value.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -44,8 +44,8 @@ HeadStudy measured(const nn::LoadedRun& run, std::int64_t first, std::int64_t co
   return study;
 }
 
-// Compares the marks of the first sequences with those of the same predictions and of effects that
-// were measured again.
+// Compares the marks of the study with marks that are computed from the same predictions and from
+// the effects on fresh sequences.
 void compare_marks(Counts& counts, const HeadStudy& few, const HeadStudy& again,
                    const std::string& name) {
   std::vector<nn::Evidence> rows = again.measured->effects;
@@ -90,7 +90,7 @@ double measured_again(const nn::LoadedRun& run, const HeadStudy& many,
                       const std::vector<std::string>& names, std::string_view quantity) {
   const nn::MeasuredHeads& m = *many.measured;
   std::vector<nn::Component> named;
-  std::size_t one = 0;  // row of the last of them
+  std::size_t one = 0;  // row of the last component in `named`
   for (std::size_t i = 0; i < m.effects.size(); ++i)
     if (std::ranges::count(names, m.effects[i].place) > 0)
       named.push_back(m.components[i]), one = i;
@@ -120,7 +120,7 @@ void compare_claims(Counts& counts, const nn::LoadedRun& run, const HeadStudy& f
     }
 }
 
-// Returns the files of the first checkpoint, the one before the steepest fall, and the last.
+// Returns the first checkpoint, the checkpoint at the end of the steepest fall, and the last one.
 std::vector<nn::CheckpointFile> three_of(nn::LoadedRun& run, const std::filesystem::path& folder) {
   const auto all = nn::RunFolder(folder).checkpoints();
   const nn::OverTime study =

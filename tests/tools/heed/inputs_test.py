@@ -57,7 +57,7 @@ CASES |= {
 }
 # Inputs of several commands: the option --config, and --weights, which names a file in the run directory.
 CONFIGURED = {"train": ["--dry-run"], "gradcheck": ["relu"], "verify": ["causality", "run"]}
-# Here the input may be missing, and what depends on it is made again.
+# These may succeed: --resume writes again the copies in a run that it cannot read.
 MAY_PASS = {("train resume", "open"), ("train resume", "read")}
 
 

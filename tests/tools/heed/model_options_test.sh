@@ -72,7 +72,7 @@ out_has "untrained (reverse), state.safetensors, step 0"
 expect 0 study untrained --out untrained-study
 expect 0 train --text numbers --steps 0 "${short[@]:2}" --out untrained-text
 expect 0 train --resume untrained-text --steps 3 --quiet
-# A loss far above that of equal guessing is named, also by eval.
+# If the loss is far above the loss of equal guessing, train and eval print a sentence about it.
 expect 0 train reverse "${tiny[@]}" --steps 60 --lr 10 --optimizer sgd --quiet --out diverged
 out_has "the loss is FAR ABOVE 2.7726, that of equal probabilities for all tokens"
 expect 0 eval diverged

@@ -9,7 +9,7 @@ recipe 12 'seed = [1, 2]' > s.toml
 expect 0 sweep s.toml --jobs 1 --quiet --json; swept=$(losses loss)
 ok test "$(echo "$swept" | wc -l)" == 2
 expect 0 runs --runs sweeps/s --json; listed=$(losses loss); has_losses "$swept" "$listed"; eval_loss=$(losses eval_loss)
-ok test "$eval_loss" != "$listed"  # of 8 sequences, not of the whole set
+ok test "$eval_loss" != "$listed"  # eval_loss is measured on 8 sequences, loss on the whole set
 expect 0 compare sweeps/s --json; has_losses "$swept" "$(losses final)"
 expect 0 compare sweeps/s --json --of eval_loss; has_losses "$eval_loss" "$(losses final)"
 expect 0 sweep s.toml --quiet --json; has_losses "$swept" "$(losses loss)"; out_has '"state":"before"'

@@ -50,7 +50,7 @@ expect 0 train --resume old --steps 5 --quiet
 ok test "$(cksum < old/audit.txt)" == "$audit"  # a resume keeps audit.txt, which describes step 1
 ok test -z "$(find old -name '*.tmp*')"
 
-# --- an overwrite that is refused changes nothing: directories and links, an immutable file, files of others
+# --- a rejected --overwrite changes nothing: directories or links in place of files, an immutable file, files of others
 expect 0 train reverse "${small[@]}" --out kept-run
 copy() { rm -rf before; cp -a kept-run before; }
 cp -a kept-run whole
@@ -83,7 +83,7 @@ if [[ $EUID == 0 ]] && setpriv --reuid 65534 --regid 65534 --clear-groups true 2
   chown -R 0 kept-run; rmdir kept-run/checkpoints
 else echo "skipped: files of other users, because only root can be another user"; fi
 
-# --- reading never writes: a journal of 77197984, with a link, is ignored
+# --- commands that read a run write nothing: they ignore a journal of heed at commit 77197984 that contains a link
 mkdir -p kept-run/.publish victim; echo mine > victim/file; ln -s ../../victim kept-run/.publish/checkpoints
 printf -- '- model.safetensors\n+ checkpoints/file\n' > kept-run/.publish/heed-journal
 rm -rf before; cp -a kept-run before
@@ -106,7 +106,7 @@ touch killed/config.toml.tmp"$dead".0 killed/checkpoints/000000.safetensors.tmp"
 expect 0 train reverse "${small[@]}" --out killed; ok test -z "$(find killed -name '*tmp*')"
 mkdir mine && touch mine/model.safetensors.tmp"$dead".0 mine/notes.tmp"$dead".0
 refuses 2 "is not a run directory" train reverse "${small[@]}" --out mine; ok test -e mine/notes.tmp"$dead".0
-ok test -e mine/model.safetensors.tmp"$dead".0; touch bare/config.toml.tmp1.2  # a command that refuses removes nothing
+ok test -e mine/model.safetensors.tmp"$dead".0; touch bare/config.toml.tmp1.2  # a command that fails removes nothing
 refuses 2 "holds a run already" train reverse "${small[@]}" --out bare; refuses 2 "has done its 4 steps" train --resume bare
 ok test -e bare/config.toml.tmp1.2
 mkdir foreign && touch foreign/model.safetensors.tmp

@@ -1,5 +1,5 @@
-// An analysis that only this file names: the mean distance from a query to the tokens that a head
-// reads. A second build of heed, heed_own_analysis, contains it, so that a test can find its
+// An analysis that is defined in this file alone: the mean distance from a query to the tokens that
+// a head reads. A second build of heed, heed_own_analysis, contains it, so that a test can find its
 // numbers in every output of a study.
 #include "tools/heed/study/analysis.h"
 

@@ -155,7 +155,7 @@ def trained(seed, run):
             check(f"seed {seed}: {head} is not named {role} below 0.4", scores[head][column] >= 0.4, scores)
         effect = loss_of_set(run, "--ablate", heads)
         check(f"seed {seed}: without {role} heads the loss rises by 1 nat", effect >= 1, effect)
-    # No line states what the named heads do alone if they are all heads.
+    # If the named heads are all heads, no claim has the number left_alone.
     named = next((c["components"] for c in study.claims if "left_alone" in c["numbers"]), sorted(scores))
     effect = loss_of_set(run, "--keep", named)
     check(f"seed {seed}: the named heads alone have nearly the same loss", effect <= 0.15, effect)

@@ -1,5 +1,5 @@
-// Tests of the progress output on stderr. In a file it consists of plain lines. At a terminal it is
-// one line that is overwritten. During long work it is repeated.
+// Tests of the progress output on stderr: plain lines in a file, and one line that is overwritten
+// at a terminal. During long work, Progress prints the current line again.
 #include "tools/heed/report/progress.h"
 
 #include <sys/ioctl.h>

@@ -100,7 +100,7 @@ give --eval-every above 0 :: train reverse --eval-every 0 --patience 2
 try heed verify causality :: verify
 verify resume accepts only one run; leave out 'b' :: verify resume a b
 --out has no effect with --overfit-batch :: train --overfit-batch --out somewhere
---kv-heads 3 does not divide --heads 2; choose a divisor :: train --kv-heads 3
+--kv-heads needs 0 or a positive divisor of --heads 2, got 3 :: train --kv-heads 3
 reads no file :: train --unit word
 reads no file :: train urn --max-words 9
 --lines FILE :: train --preset names
@@ -121,8 +121,8 @@ heed compare A B C --of roles :: study runs/reverse-1 runs/reverse-1 text-run
 is a path through several receivers; use --path embed:V:L0H0:logits :: study runs/reverse-1 --edge embed:V:L0H0:logits
 is not a receiver :: study runs/reverse-1 --edges-into L0H0.X
 is not a component :: study runs/reverse-1 --ablate L0H0,MLP
-one sequence has no other :: study runs/reverse-1 --sample 1 --ablate L0H0 --ablation resample
-are rotated :: study runs/reverse-1 --circuits --distance 999
+give only one; add --samples 2 or more :: study runs/reverse-1 --sample 1 --ablate L0H0 --ablation resample
+--distance: has an effect only for runs with --positions rope; leave it out :: study runs/reverse-1 --circuits --distance 999
 without --circuits :: study runs/reverse-1 --distance 1
 give --samples 2 or more :: study runs/reverse-1 --ablate L0H0 --ablation resample --samples 1
 so that positions correspond :: study text-run --prompt "quick" --corrupt "qui"

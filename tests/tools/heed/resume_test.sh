@@ -45,7 +45,7 @@ refuses 4 "is not the text of this run" train --resume text-run --text changed.t
 refuses 2 "does not learn a text; omit --text" train --resume constant --text changed.txt --steps 20
 refuses 2 "--lr has no effect with --resume; leave out --lr" train --resume constant --lr 1
 refuses 2 "--config constant/config.toml sets options that have no effect with --resume, such as " train --resume constant --config constant/config.toml
-err_has "such as batch; leave it out"
+err_has "such as batch; leave out --config"
 refuses 2 "--warmup has no effect with --resume; leave out --warmup" train --resume constant --config constant/config.toml --warmup 1
 refuses 2 "has done its 14 steps" train --resume constant
 refuses 2 "has done its 10 steps, and --steps 10 is not more; continue with heed train --resume short --steps 20" \

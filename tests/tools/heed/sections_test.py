@@ -69,7 +69,7 @@ for picture, texts in {"lens": ["Logit lens", ">L1<"], "attribution": [f"The {le
                        "effects": ["predicted by the gradient"], "network": ["Edges that count"], "patching": ["L: 7.559 clean"]}.items():
     check(f"{picture}.svg", all(text in svg[picture + ".svg"] for text in texts), picture)
 
-# --- the page has the numbers and marks of JSON, and text and CSV those of --show
+# --- the page has the numbers and marks of JSON; text and CSV have the numbers of the section that --show names
 page = open("out/report.html").read()
 data = json.loads(re.search(r'<script[^>]*application/json[^>]*>(.*?)</script>', page, re.S)[1])
 check("page: sections", json.dumps(data["sections"][1:]) == json.dumps(found["sections"]))

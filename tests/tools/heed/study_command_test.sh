@@ -21,8 +21,8 @@ expect 0 info margin/arrays.safetensors; help_has "the margin: the logit of "
 printf 'abcdefghijklmnop\tbacdefghijklmnop\nabcdefghijklmnop\tabcdefghijklmnoo\tp\to\n' > pairs.txt
 expect 0 study runs/reverse-1 --pairs pairs.txt --out margin --overwrite; help_has "2 pairs of pairs.txt"; out_has "noise: necessary"
 printf 'abcdefghijklmnop\tbac\n' > bad.txt; refuses 2 "a prompt needs exactly 16 tokens" study runs/reverse-1 --pairs bad.txt
-printf 'abcdefghijklmnop\n' > bad.txt; refuses 2 "bad.txt, line 1: 1 parts; write clean TAB corrupt" study runs/reverse-1 --pairs bad.txt
-printf 'abcdefghijklmnop\tabcdefghijklmnop|a\n' > bad.txt; refuses 2 "bad.txt, line 1: a prompt of 18 tokens, but the first one has 17" study runs/reverse-1 --pairs bad.txt
+printf 'abcdefghijklmnop\n' > bad.txt; refuses 2 "bad.txt, line 1: needs 2 or 4 parts, got 1; write clean TAB corrupt" study runs/reverse-1 --pairs bad.txt
+printf 'abcdefghijklmnop\tabcdefghijklmnop|a\n' > bad.txt; refuses 2 "bad.txt, line 1: a prompt of 18 tokens, but the first prompt of the file has 17" study runs/reverse-1 --pairs bad.txt
 printf 'abcdefghijklmnop\tbacdefghijklmnop\tab\tc\n' > bad.txt; refuses 2 "'ab' is not one token that the model predicts" study runs/reverse-1 --pairs bad.txt
 printf 'abcdefghijklmnop\tabcdefghijklmnop\n' > bad.txt; refuses 2 "nothing to restore" study runs/reverse-1 --pairs bad.txt
 : > bad.txt; refuses 2 "has no pair; write clean TAB corrupt" study runs/reverse-1 --pairs bad.txt
@@ -31,7 +31,7 @@ refuses 2 "give one of them" study runs/reverse-1 --pairs pairs.txt --corruption
 expect 0 study runs/reverse-1 runs/reverse-1 --out margin-two; help_has "B is measured with the tokens of A"
 expect 0 study runs/reverse-1 --of loss --json --out margin --overwrite; is_json_line; out_has '"objective":"the loss"'
 expect 0 study runs/reverse-1 --of logprob:a --json --out margin --overwrite; is_json_line; out_has '"objective":"logprob:a at '
-# The targets of a text are random, so L is their log probability, and for a prompt the margin of the prediction.
+# The targets of a text are random, so L is their log probability. For a prompt, L is the margin of the prediction.
 expect 0 study text-run --out text-study; out_has "text-run: the log probability = -"
 help_has "L is the log probability of the next tokens, mean over the sequence"
 expect 0 study text-run --of margin --samples 4 --ablate all --out text-study --overwrite; out_has "text-run: the margin = "
@@ -43,10 +43,10 @@ refuses 4 "cannot make the directory" study runs/reverse-1 --out out
 expect 0 study runs/reverse-1 --ablate L0H0 --samples 8 --ablation zero --show sets; out_has "Sets of heads"; help_has "Without L0H0, L changes by"
 expect 0 study text-run --prompt "the quick" --keep L0H0 --out text-study --overwrite; help_has "With only L0H0, L changes by 0, on the sequence shown"
 
-# --- repeated random tokens: the default of the scores of a text, if its context is long enough
+# --- by default, scores of copies of a model of texts are measured on repeated random tokens, if they fit the context
 expect 0 study text-run --out text-study --overwrite; help_has "need a context of at least 33; it is 16"
 expect 0 study text-run --repeat-random 5x3 --out text-study --overwrite; help_has "32 sequences of 5 random tokens, 3 times"; out_has "the margin"
-# --- over time, on other sequences and with another L
+# --- --over-time with other sequences and another L than the default
 expect 0 study runs/reverse-1 --over-time --prompt abcdefghijklmnop --of diff:a-b --out ot; help_has "checkpoints on one sequence"; help_has "the logit of a minus that of b"
 expect 0 study runs/reverse-1 --over-time --of margin --ablate L0H0 --out ot --overwrite; out_has "Sets of heads"; help_has "L is the margin"
 expect 0 study runs/reverse-1 --no-effects --show patching,sets,margin --out none
@@ -107,7 +107,7 @@ ok test ! -e svg/dS.svg; ok test ! -e svg/lens.svg; ok test ! -e svg/lens.png; h
 expect 0 study runs/reverse-1 --format svg --out svg --overwrite --json; is_json_line; out_has 'svg/dS.svg'
 has_file svg/dS.svg; ok test ! -e svg/dS.png
 
-# --- a study that skips the heads, because they would take more than 30 seconds, says so on stderr, too
+# --- a study that leaves out the heads, because they would take more than 30 seconds, also prints this to stderr
 for i in $(seq 200); do echo "line $i: the quick brown fox"; done | head -c 5500 > long.txt
 expect 0 train --text long.txt --layers 12 --heads 32 --d-model 64 --d-head 8 --context 512 --batch 1 --steps 1 \
   --eval-batch 1 --eval-every 0 --eval-train 0 --quiet --out slow

@@ -32,7 +32,7 @@ TEST_CASE("a run is opened for prompts alone only if its text is missing or has 
   std::filesystem::remove(config.text);
   CHECK_FALSE(has_sequences());
   write("one");
-  // The file of weights is damaged, although a prompt does not need the entry that is missing.
+  // Without the entry text_hash, the weights file counts as damaged, even for a study of a prompt.
   const std::string weights = run.file(nn::RunFolder::kModel).string();
   nn::SafeTensors content = nn::load_safetensors(weights);
   content.metadata.erase("text_hash");

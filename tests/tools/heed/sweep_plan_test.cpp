@@ -99,7 +99,7 @@ TEST_CASE("the error of an invalid sweep states place and reason") {
        "two runs would have the name answer-after=_");
   says(refusal("[sweep]\nanswer-after = [\"\\u0001\", \"=\"]\n[train]\nlines = \"x\"\n"),
        "two runs would have the name answer-after=_");
-  says(refusal("[sweep]\ntext = [\"" + std::string(300, 'a') + "\"]\n"), "is too long");
+  says(refusal("[sweep]\ntext = [\"" + std::string(300, 'a') + "\"]\n"), "the limit is 200");
   says(refusal("[sweep]\nseed = [1"), "not TOML");
 }
 

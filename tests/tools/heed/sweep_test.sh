@@ -150,7 +150,7 @@ ok test -e twice/seed=2/mine.tmp12.0; ok test -e twice/mine.toml.tmp12.0
 
 # --- directories and files that prevent a run
 mkdir -p rest/seed=1 && touch rest/seed=1/mine && cp long.toml rest/sweep.toml
-expect 1 sweep long.toml --out rest --quiet; out_has "rest/seed=1 is not empty and contains no run that can be resumed; remove it"
+expect 1 sweep long.toml --out rest --quiet; out_has "rest/seed=1 is not empty and contains no run that can be resumed; remove the directory"
 printf '%s\n' '[train]' 'task = "induction"' 'steps = 2' 'context = 24' '[sweep]' 'seed = [1, 2]' > mistake.toml
 expect 1 sweep mistake.toml --quiet; out_has "2 failed"
 sed -i 's/24/32/' mistake.toml

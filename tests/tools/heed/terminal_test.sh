@@ -22,7 +22,7 @@ at_terminal '"$heed" train --config bad.toml'; out_has "unknown task 'x\\x1b[2J\
 printf '%s\n' '[train]' '"\u001b]0;x\u0007" = 3' > bad.toml
 at_terminal '"$heed" train --config bad.toml'; out_has 'no key '\''\x1b]0;x\x07'\'
 
-# --- the name of a run, in results and in progress; and generated text
+# --- the name of a run is escaped in results and in progress, and so is generated text
 for i in $(seq 60); do printf 'a\e[1m\t\xc2\x9b\x7f\r\n%s' "$i"; done > text.txt
 run=$'r\e[1m'
 expect 0 train --text text.txt --newlines keep "${tiny[@]}" --context 16 --steps 4 --quiet --out "$run"

@@ -31,8 +31,7 @@ CLI::Option* add_setting(CLI::App& app, const nn::Setting& setting, bool is_argu
   const std::string where = is_argument ? setting.key : name;
   option->check(CLI::Validator(
       [&setting, where](std::string& text) -> std::string {
-        // This check is needed because CLI11 accepts another option, or an empty text, as the
-        // value.
+        // CLI11 accepts an empty text, or another option, as the value.
         if (text.starts_with("--") || (text.empty() && !setting.may_be_empty))
           usage_error("{} needs a value", where);
         if (const std::string wrong = setting.problem(where, text); !wrong.empty())
@@ -70,7 +69,7 @@ void report_unknown(const std::vector<std::string>& rest, const Command* command
 }
 
 // Returns the command that the command line names, or null if it names none.
-// A program with one command has no name of it in its command lines.
+// If the program has only one command, the command line does not name it.
 Command* named_command(const Commands& commands, int argc, char** argv) {
   Command* command = commands[0]->is_program ? commands[0].get() : nullptr;
   if (!command && argc > 1 && std::string_view(argv[1]) == "bench")

@@ -27,8 +27,9 @@ bool takes(const Mode& mode, const std::string& key) {
   const std::string with =
       is_argument ? fmt::format("the argument '{}'", command.text(mode.key)) : mode.name();
   if (value.in_file && !mode.key.empty())
-    usage_error("--config {} sets options that have no effect with {}, such as {}; leave it out",
-                command.text("config"), with, key);
+    usage_error(
+        "--config {} sets options that have no effect with {}, such as {}; leave out --config",
+        command.text("config"), with, key);
   if (!mode.key.empty())
     usage_error("{0} has no effect with {1}; leave out {2}{0}", where, with,
                 is_argument ? "the argument or " : "");
@@ -147,7 +148,7 @@ void Command::read_config_file(const Commands& all) {
     const nn::Setting& setting =
         nn::setting_named(item, all[std::size_t(owner - sections.begin())]->settings);
     if (item.key == "config")
-      usage_error("{}: a file cannot name another one as config; leave it out", item.where);
+      usage_error("{}: a configuration file cannot contain config; remove the line", item.where);
     const std::string where = item.where + ": " + item.key;
     // config.toml contains an empty text for a setting that has no value.
     if (item.values == std::vector<std::string>{""} && !setting.may_be_empty) return true;

@@ -39,7 +39,8 @@ struct LeftOut {
 // directly inside it, in alphabetical order.
 std::vector<fs::path> run_folders(const fs::path& given) {
   if (!autograd::is_there(given))
-    throw autograd::IoError(fmt::format("compare: '{}' does not exist", given.string()));
+    throw autograd::IoError(fmt::format(
+        "compare: '{}' does not exist; give runs, or directories of runs", given.string()));
   if (nn::RunFolder(given).is_run()) return {given};
   std::vector<fs::path> runs;
   if (is_sweep(given)) {
@@ -87,7 +88,7 @@ void check_not_empty(std::size_t compared, const std::vector<LeftOut>& left_out)
               left_out[0].run.string(), left_out[0].why);
 }
 
-// Adds the runs that are not compared to the result, and names the first ones in a warning.
+// Adds the runs that are left out to the report, and names the first ones in a warning.
 void report_left_out(Report& report, std::size_t compared, const std::vector<LeftOut>& left_out) {
   if (!left_out.empty())
     print_error(fmt::format("warning: {} of {} runs {} not compared: {}", left_out.size(),

@@ -1,6 +1,6 @@
 // The command `heed eval`: prints loss and accuracy of a run, beside the best possible loss and
-// accuracy. The run is evaluated on its own evaluation set, or elsewhere: on another text, with
-// other settings of its task, or at other lengths.
+// accuracy. The run is evaluated on its own evaluation set by default. Options select another text,
+// other settings of its task, or other lengths.
 #include <algorithm>
 #include <cmath>
 
@@ -26,7 +26,7 @@ struct EvalArguments {
 
   // True: the evaluation is on another file than that of the run.
   bool foreign() const { return !text.empty() || !lines.empty(); }
-  // True: the evaluation is not that which heed train does, so it must not become the result.
+  // True: heed train does not make this evaluation, so it must not become the result of the run.
   bool elsewhere() const {
     return foreign() || !context.empty() || stride > 0 || !parameters.empty();
   }
@@ -41,8 +41,8 @@ constexpr Column kPositions[] = {
     {"", "+2", "", "{:.3f}"}, {"", "+3", "", "{:.3f}"}, {"", "+4", "", "{:.3f}"},
     {"", "+5", "", "{:.3f}"}, {"", "+6", "", "{:.3f}"}, {"", "+7", "", "{:.3f}"}};
 
-// Adds a table of the mean loss at each position. If the optimal loss is known, the row below each
-// row of losses contains it.
+// Adds a table of the mean loss at each position. If the optimal loss is known, each row of losses
+// is followed by a row of optimal losses.
 void add_positions(Report& report, const nn::Evaluation& e) {
   const std::size_t per_line = std::size(kPositions) - 1;
   const bool known = !e.position_optimal.empty();
@@ -107,8 +107,8 @@ nn::LoadedRun open_evaluated(const std::filesystem::path& folder, const EvalArgu
   if (a.stride > 0) check_text_run(run.config, "--stride");
   if (!a.foreign() && task == "lines" && !a.context.empty())
     usage_error(
-        "--context: the held-out lines of this run depend on its context, {}; leave it out, or "
-        "give another file with --lines",
+        "--context: the held-out lines of this run depend on its context, {}; leave out --context, "
+        "or give another file with --lines",
         run.config.model.context);
   if (nn::learns_file(run.config) && !a.parameters.empty())
     usage_error("--task-{} has no effect on a text; leave it out", a.parameters.begin()->first);
@@ -135,8 +135,8 @@ std::unique_ptr<nn::Task> evaluated_task(const nn::LoadedRun& run, const EvalArg
     for (const std::string_view split : {"split", "split-seed", "train-share"})
       if (key == split)
         usage_error(
-            "--task-{} changes which sequences are held out, and the run trained on some of "
-            "them; leave it out",
+            "--task-{0} changes which sequences are held out, and the run trained on some of "
+            "them; leave out --task-{0}",
             key);
     config.task_parameters[key] = value;
   }
@@ -185,7 +185,7 @@ Evaluated evaluate_at(nn::LoadedRun& run, const EvalArguments& a, std::int64_t c
 // Marks the report as failed if the loss is not finite or impossibly low.
 void fail_if_wrong(Report& report, const nn::Evaluation& e, const std::filesystem::path& folder) {
   if (!std::isfinite(e.loss))
-    report.fail(kNumeric, "eval: the loss is not finite: use other weights; " + e.trouble);
+    report.fail(kNumeric, "eval: the loss is not finite; " + e.trouble + "; use other weights");
   else if (nn::leaks(e))
     report.fail(kCheckFailed,
                 fmt::format("{}; run heed verify causality {}", nn::leak_text(e), folder.string()));

@@ -33,8 +33,8 @@ struct GradcheckRequest {
   autograd::GradcheckOptions options() const;
 };
 
-/// Returns the checks with these names, or all checks if `names` is empty.
-/// Throws UsageError if a name is not registered.
+/// Returns the checks with these names, or all checks if `names` is empty. Throws UsageError if a
+/// name is not registered.
 std::vector<const autograd::Check*> chosen_checks(const std::vector<std::string>& names);
 /// Returns the name of a layout for --layouts, such as "stride0".
 std::string setting_name(autograd::CheckLayout layout);
@@ -49,8 +49,8 @@ using CheckResults = std::deque<autograd::CheckResult>;
 std::string findings_text(const autograd::CheckResult& r, int order,
                           const GradcheckRequest& request);
 /// Returns one test suite as XML 1.0 in UTF-8, with a test case for each sample, layout and order.
-/// Control characters and bytes that are not UTF-8 are replaced by U+FFFD,
-/// because XML does not allow them.
+/// Control characters and bytes that are not UTF-8 are replaced by U+FFFD, because XML does not
+/// allow them.
 std::string junit_xml(const CheckResults& results, double seconds, const GradcheckRequest& request);
 
 /// Runs the checks. The report contains a table of the number of digits to which engine and oracle

@@ -91,8 +91,10 @@ Report report_curves(const GradcheckRequest& request) {
   constexpr std::size_t kMost = 8;  // number of colors
   const auto checks = chosen_checks(request.ops);
   if (request.ops.empty() || checks.size() > kMost)
-    usage_error("gradcheck --curve draws 1 to {} ops, got {}: heed gradcheck softmax --curve {}",
-                kMost, request.ops.empty() ? "none" : std::to_string(checks.size()), request.curve);
+    usage_error(
+        "gradcheck --curve draws 1 to {0} ops, got {1}; give up to {0} names, as in heed gradcheck "
+        "softmax --curve {2}",
+        kMost, request.ops.empty() ? "none" : std::to_string(checks.size()), request.curve);
   std::vector<Curve> curves;
   curves.reserve(checks.size());
   for (const autograd::Check* check : checks)

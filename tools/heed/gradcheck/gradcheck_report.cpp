@@ -214,7 +214,7 @@ std::vector<const Check*> chosen_checks(const std::vector<std::string>& names) {
       for (const Check* c : all) known.emplace_back(c->name());
       usage_error(
           "gradcheck: unknown op or layer '{}'; the nearest is '{}' (heed gradcheck without "
-          "arguments lists all)",
+          "arguments checks and lists all)",
           name, nn::nearest(name, known));
     }
     if (std::ranges::find(list, *found) == list.end()) list.push_back(*found);

@@ -160,8 +160,8 @@ PlannedRun plan_run(const SweepPlan& sweep, const std::vector<std::size_t>& stri
     run.name += (run.name.empty() ? "" : ",") + list.key + "=" + name_of_value(value);
   }
   if (run.name.size() > kLongestName)
-    usage_error("{}: the run name {} is too long for a directory; sweep fewer options",
-                sweep.lists[0].where, run.name);
+    usage_error("{}: the run name {} has {} bytes; the limit is {}; sweep fewer options",
+                sweep.lists[0].where, run.name, run.name.size(), kLongestName);
   try {
     recipe.config = chosen_preset(c);
     c.assign();
@@ -272,8 +272,8 @@ void check_sweep_folder(const fs::path& folder, const SweepPlan& plan) {
   if (!begun) return;  // a sweep without runs may be replaced
   if (const std::string change = no_longer_planned(before, plan); !change.empty())
     usage_error(
-        "--out {} contains another sweep: {}; a sweep can only be extended by values; choose "
-        "another directory",
+        "--out {} contains another sweep: {}; the only change that a sweep accepts is more values; "
+        "choose another directory",
         folder.string(), change);
 }
 

@@ -12,7 +12,7 @@
 namespace heed {
 namespace {
 
-// Gives `config` the model of the source and, if the task learns the source's file, this file.
+// Copies the model of the source to `config` and, if both learn a file, the paths of the file.
 void start_from(const nn::Source& source, nn::RunConfig& config) {
   nn::use_model_of(source, config);
   const std::filesystem::path folder = std::filesystem::path(source.weights.path).parent_path();
@@ -66,7 +66,7 @@ nn::RunConfig chosen_preset(const Command& c) {
       c.given("preset") ? c.text("preset") : nn::preset_of(task.empty() ? "induction" : task));
   if (!task.empty()) config.task = task;
   if (source) start_from(*source, config);
-  // The held-out file and the line ends of the source belong to the text of the source.
+  // If a file is given, the held-out file and the line ends of the source's file do not apply.
   if (!file.empty()) config.val_text.clear(), config.val_lines.clear(), config.newlines = {};
   return config;
 }

@@ -77,12 +77,14 @@ void add_panels(plot::HeatmapGrid& grid, const nn::Tensor& x) {
   constexpr std::int64_t kLongest = 16'384, kMostPanels = 256, kMostColumns = 16;
   const std::int64_t rows = x.size(-2), cols = x.size(-1);
   if (x.numel() == 0)
-    usage_error("cannot draw an empty matrix of {} x {}; choose another --name", rows, cols);
+    usage_error(
+        "cannot draw a tensor without elements (matrices of {} x {}); choose another --name", rows,
+        cols);
   const std::int64_t panels = x.numel() / (rows * cols);
   if (rows > kLongest || cols > kLongest || panels > kMostPanels)
     usage_error(
         "got {} matrices of {} x {}; heed plot draws up to {} matrices, of up to {} rows and "
-        "columns",
+        "columns; choose another --name, or save a smaller tensor",
         panels, rows, cols, kMostPanels, kLongest);
   const nn::Tensor all = contiguous(to(x, autograd::float32));
   check_float32(x, all);

@@ -16,7 +16,9 @@ namespace heed {
 /// Exit codes of the program.
 enum ExitCode {
   kOk = 0,
-  kCheckFailed = 1,    ///< a gradient is wrong, a batch is not learned, or a model is not causal
+  /// A check failed: for example, a gradient is wrong, a batch is not learned, a model is not
+  /// causal, a file is damaged, two files differ, or a run of a sweep failed.
+  kCheckFailed = 1,
   kUsage = 2,          ///< invalid or contradictory options
   kNumeric = 3,        ///< NaN or infinity; with --strict also a parameter without gradient
   kInputOutput = 4,    ///< a file cannot be read or written
@@ -56,12 +58,11 @@ decltype(auto) past_input_checks(F&& f) {
   }
 }
 
-/// Writes a text to stdout or stderr. All text of the program passes through this function, but not
-/// the escape sequences of Progress. If
-/// the stream is a terminal, control characters and invalid UTF-8 are escaped (`\x1b`), because a
-/// terminal executes them, and names and texts from files may contain them. Newlines and tabs are
-/// written as they are. In a file or a pipe, the output is the text, byte by byte. If writing
-/// fails, the text is lost and the error flag of the stream is set.
+/// Writes a text to stdout or stderr. The program writes all text with this function, except the
+/// escape sequences of Progress. If the stream is a terminal, control characters and invalid UTF-8
+/// are escaped (`\x1b`), because a terminal executes them, and names and texts from files may
+/// contain them. Newlines and tabs are not escaped. In a file or a pipe, the output is the text,
+/// byte by byte. If writing fails, the text is lost and the error flag of the stream is set.
 void put_text(std::FILE* stream, std::string_view text);
 /// Prints results to stdout.
 template <class... Args>

@@ -97,7 +97,7 @@ bool is_number(const Value& value, const std::string& cell) {
 
 std::vector<TextColumn> text_columns(const Table& table) {
   std::vector<TextColumn> columns;
-  std::string hidden;  // keys of the columns before this one that text does not have
+  std::string hidden;  // keys of columns without a label since the last column with a label
   for (std::size_t c = 0; c < table.columns.size(); ++c) {
     const Column& column = table.columns[c];
     const std::string key(column.key);

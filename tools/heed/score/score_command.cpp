@@ -85,7 +85,7 @@ void score_prompt(Scores& scores, const nn::LoadedRun& run, const ScoreArguments
     usage_error(
         "--prompt '{}' is one token, and the first token has no prediction; give at least 2",
         a.prompt);
-  // The targets of the task are not always the next tokens: that of a query of recall is a value.
+  // The targets of a task are not always next tokens: in `recall`, those of queries are values.
   std::vector<std::int64_t> targets(ids.begin() + 1, ids.end());
   targets.push_back(nn::kIgnored);
   for (std::int64_t& target : targets)

@@ -26,7 +26,7 @@ class Registration {
 
 /// An analysis, its options, and the function that returns its section.
 struct Analysis {
-  std::string_view key;  ///< of its section, --show and JSON
+  std::string_view key;  ///< key of its section in --show and JSON
   int order = 0;         ///< sections are shown in this order
 
   /// An option that only this analysis has. StudyContext::text() and flag() return its value.

@@ -17,8 +17,8 @@ namespace {
 
 // ---- sequences and L
 
-// Returns L on other sequences than that of the subject. A given token or position belongs to the
-// subject's sequence, unless --samples was given. Without it, L is the default of the task.
+// Returns L on sequences of the task. Without --samples and --repeat-random, given tokens and
+// positions belong to the subject's sequence alone, so they are not used here.
 nn::Objective objective_on(const nn::Batch& batch, const Subject& s, const Command& c) {
   nn::Objective o = s.objective;
   const bool chosen = c.given("samples") || c.given("repeat-random");
@@ -29,7 +29,7 @@ nn::Objective objective_on(const nn::Batch& batch, const Subject& s, const Comma
     return nn::default_objective(s.model(), s.info(), batch, o.positions);
   if (o.kind == nn::Objective::kMargin) return nn::margin(s.model(), batch, o.positions);
   if (!o.is_of_targets() && o.positions.empty()) {
-    if (s.info().stop)
+    if (s.info().stop && !c.given("repeat-random"))
       usage_error(
           "--samples: sequences of {} end at different positions; give --at, --of margin or --of "
           "loss",
@@ -99,7 +99,7 @@ Estimate estimate_of(const nn::Transformer& model, nn::Batch batch) {
   const double scores = 20 * pass;  // a study: forward, backward, and the scores of all heads
   const auto heads = double(model.options.layers * model.options.attention.heads);
   // A pass with a cut starts at the layer of the cut, on average in the middle of the model. The
-  // largest edges are cut, too.
+  // sum includes cuts of the largest edges.
   const double cuts = scores + pass * (heads + double(model.options.layers) + 60);
   return {cuts, cuts + pass * 13 * heads};
 }
@@ -182,7 +182,7 @@ nn::RepeatedTokens repeated_tokens(const HeadArguments& a, const nn::Task& task)
   if (!nn::predicts_its_inputs(task))
     usage_error(
         "--repeat-random: the model of {} does not predict its own inputs, so it cannot repeat "
-        "random tokens; leave it out",
+        "random tokens; leave out --repeat-random",
         task.info().name);
   const auto sizes = nn::RepeatedTokens::for_context(task.info().context);
   if (a.repeat_random == "auto" && sizes.tokens < 2)
@@ -223,7 +223,8 @@ HeadStudy study_heads(const HeadArguments& a, const Command& c, Subject& s, Prog
   if (a.no_effects && a.ablate == "all")
     usage_error("--no-effects and --ablate all contradict each other; give one of them");
   if (!s.has_sequences && a.ablate == "all")
-    usage_error("--ablate all needs the text of the run, which is not available; leave it out");
+    usage_error(
+        "--ablate all needs the text of the run, which is not available; leave out --ablate all");
   if (!s.has_sequences) {
     study.not_measured =
         "The effects of the heads were not measured, because the text of the run is not available.";
@@ -276,7 +277,9 @@ HeadSample effect_sample(const HeadStudy& study, const HeadArguments& a, const C
     usage_error("--ablation {} needs the text of the run; use --ablation zero",
                 nn::enum_name(a.ablation));
   if (one && a.ablation == nn::Ablation::kResample)
-    usage_error("--ablation resample: one sequence has no other; give --samples 2 or more");
+    usage_error(
+        "--ablation resample uses the output of another sequence, but --prompt and --sample give "
+        "only one; add --samples 2 or more");
   if (!one && study.sample) return *study.sample;
   return {
       s.base(),

@@ -51,12 +51,12 @@ struct HeadStudy {
   /// checkpoint.
   std::optional<double> untrained;
   std::string not_measured;  ///< which parts were not measured and why, as sentences, or ""
-  /// Sequences of the scores of attention patterns, if they are not those of the sample, as text.
+  /// As text, the sequences on which scores of patterns are measured; "" if they are the sample.
   std::string score_sequences;
 
   /// Appends a sentence to `not_measured`.
   void add_not_measured(const std::string& sentence);
-  /// Replaces the numbers of `report` that are measured on the sample by those of `on_sample`.
+  /// Copies the numbers that are measured on the sample from `on_sample` to `report`.
   void add_measured(nn::HeadReport& report, const nn::HeadReport& on_sample) const;
 };
 /// Returns the sequences of --samples, or the default ones, with their L and the replacements. The
@@ -65,9 +65,9 @@ HeadSample sample_of(const HeadArguments& a, const Command& c, const Subject& s)
 /// Returns whether the measurement of all heads on these sequences would take more than 30 seconds,
 /// estimated from passes over some of them.
 bool takes_long(const HeadArguments& a, const Command& c, const Subject& s);
-/// Sets Subject::predicts. Measures the heads of the subject's run, unless takes_long() is true
-/// and --ablate all is not given; then prints a line to stderr. Throws UsageError
-/// if the options are not compatible with each other or with the run.
+/// Sets Subject::predicts and measures the heads of the subject's run. If takes_long() is true and
+/// --ablate all is not given, prints a line to stderr instead of measuring. Throws UsageError if
+/// the options are not compatible with each other or with the run.
 HeadStudy study_heads(const HeadArguments& a, const Command& c, Subject& s, Progress& progress);
 
 /// Returns the sequence that --prompt or --sample selects, unless --samples is given, and otherwise

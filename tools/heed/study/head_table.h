@@ -10,12 +10,12 @@ namespace heed {
 
 /// Returns the columns `layer`, `head`, one for each of nn::head_quantities(), and `mark`.
 Columns head_columns();
-/// Returns a row of such a table.
+/// Returns the row of a head, with a cell for each of head_columns().
 std::vector<Value> head_row(const nn::HeadReport& head, const std::string& name, Value mark);
 /// Adds a row for each head to a table with head_columns(), a row for equal weights, and a note
 /// that explains the columns.
 void add_heads(Table& table, StudyContext& context);
-/// Returns the same numbers as a section of the page.
+/// Returns the table of add_heads() as a section, for the page.
 Section heads_section(StudyContext& context);
 
 /// Draws the attention weights of each head as text: one line for each query, and in it one of ten

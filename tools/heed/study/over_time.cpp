@@ -65,13 +65,13 @@ nn::Json over_time_json(const nn::OverTime& study, const std::string& run) {
 
 // ---- text
 
-// Returns a table with a row for each checkpoint: the losses, and one score of the four heads in
-// which this score is largest at any checkpoint.
+// Returns a table with a row for each checkpoint: the losses, and `score` of four heads. These are
+// the heads with the largest maximum of `score` over all checkpoints.
 std::optional<Table> score_table(const nn::OverTime& study, const char* title, nn::Quantity score) {
   constexpr std::size_t kMost = 4;
   std::vector<nn::OverTime::Curve> heads = study.curves(nn::head_quantities()[score].name);
   const auto largest = [](const nn::OverTime::Curve& head) {
-    double best = -1;  // of a head whose scores are all NaN
+    double best = -1;  // remains if all scores of the head are NaN
     for (const double x : head.values)
       if (x > best) best = x;
     return best;
@@ -140,8 +140,8 @@ void add_rows(Section& over_time, std::int64_t step, const Section& s) {
   }
 }
 
-// Adds the numbers of such a table to that of over_time.csv, and to the section a chart of the
-// first number of the places where it is largest.
+// Adds the numbers of a section's table over time to `csv`. Adds a chart to the section: the first
+// number of each place over training, for the places with its largest magnitudes.
 void add_numbers(Section& s, Table& csv) {
   constexpr std::size_t kMostLines = 8;
   if (s.tables.empty()) return;
@@ -203,7 +203,7 @@ std::vector<Section> repeated_analyses(const Subject& last, const HeadArguments&
     chosen.push_back(a), sections.emplace_back().key = a->key;
   }
   if (chosen.empty()) return sections;
-  const HeadSample sample = sample_of(arguments, c, last);  // the rivals of a margin are its
+  const HeadSample sample = sample_of(arguments, c, last);  // defines the rivals of a margin
   for (const nn::CheckpointFile& checkpoint : checkpoints) {
     const auto file = std::filesystem::relative(checkpoint.file, last.source.run).string();
     bool has_sequences = true;
@@ -220,8 +220,8 @@ std::vector<Section> repeated_analyses(const Subject& last, const HeadArguments&
 
 // ---- page
 
-// Returns a pane with as many checkpoints as fit into the page. Loads their weights into `model`,
-// which has the weights of the last one afterwards.
+// Returns a pane with as many checkpoints as fit into the page. Loads their weights into `model`.
+// Afterwards `model` has the weights of the last checkpoint.
 nn::Json pane_over_time(const Subject& s, nn::Transformer& model,
                         const std::vector<nn::CheckpointFile>& checkpoints,
                         const nn::OverTime& study) {

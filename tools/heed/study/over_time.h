@@ -20,7 +20,7 @@ std::string last_checkpoint(const std::string& run);
 /// over_time.png and report.html.
 Report study_over_time(const Subject& subject, const HeadArguments& heads, const Command& c,
                        const std::string& out, bool overwrite);
-/// Returns the keys of the result of study_over_time().
+/// Returns the JSON keys of the report of study_over_time(), which its mode declares for help.
 Columns over_time_keys();
 
 /// Returns the table of over_time.csv: one row for each number, with step, layer, head, quantity
@@ -30,8 +30,8 @@ Table over_time_table(const nn::OverTime& study);
 /// first checkpoint, or "".
 std::string induction_forms(const nn::OverTime& study);
 /// Returns the chart of over_time.png: panels of losses, scores and gradients over training steps.
-/// A vertical line marks the steepest fall of the loss.
-/// `objective` and `sequences` describe L and its sequences.
+/// A vertical line marks the steepest fall of the loss. `objective` and `sequences` are texts that
+/// describe L and its sequences.
 plot::ChartStack over_time_chart(const nn::OverTime& study, const nn::TaskInfo& info,
                                  const std::string& objective, const std::string& sequences);
 

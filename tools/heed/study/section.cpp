@@ -51,7 +51,7 @@ Value map_json(const plot::HeatmapGrid& grid) {
                         {"panels", panels}});
 }
 
-// The page shows only the numbers of curves; tables contain those of the other charts.
+// The page shows the numbers of curves. For other charts, tables contain the numbers.
 Value chart_json(const plot::LineChart& chart, const plot::ChartStack& stack) {
   Value series = Value::array();
   for (const plot::Series& s : chart.series) {
@@ -112,7 +112,7 @@ Value section_json(const Section& s) {
 
 Table evidence_table(std::string_view place, const std::vector<nn::Evidence>& rows,
                      const nn::Judgement& judgement, bool marks, bool sorted) {
-  std::vector<nn::Prediction> predictions;  // those of the row that has most
+  std::vector<nn::Prediction> predictions;  // of the row with the most predictions
   for (const nn::Evidence& row : rows)
     if (row.predictions.size() > predictions.size()) predictions = row.predictions;
   std::vector<std::string> keys;

@@ -14,14 +14,14 @@ namespace heed {
 
 /// The result of one analysis.
 struct Section {
-  std::string key;    ///< of --show and JSON: "edges"
+  std::string key;    ///< name in --show and JSON: "edges"
   std::string title;  ///< "Edges: change of L in logits, ..."
   std::vector<std::string> sentences = {};
-  /// Lines among the first ones of the study, for a section that answers a question of the user.
+  /// Lines that the section adds to the first lines of a study: "Without L0H0, L changes by ...".
   std::vector<std::string> answers = {};
   std::vector<Table> tables = {};
   std::vector<Picture> pictures = {};
-  /// The largest finding, for the one line that stands for a section: "L0H0:K:L1H0 -6.6, 24 rows".
+  /// The largest finding, for the line of a section that is not shown: "L0H0:K:L1H0 -6.6, 24 rows".
   std::string finding = {};
   Files files = {};  ///< further files that the analysis has written
 };
@@ -50,7 +50,7 @@ inline constexpr Column kTableKeys[] = {
 inline constexpr Column kSectionKeys[] = {
     {"key"},  {"title"},  {"sentences"}, fields("tables", kTableKeys),
     {"maps"}, {"charts"}, {"network"}};
-/// Returns the sections as JSON. The page shows the same.
+/// Returns the sections as JSON. The page contains the same JSON.
 Value sections_json(const std::vector<Section>& sections);
 /// Adds a section to the text of a report: the whole section, or one line that names it.
 void add_section(Report& report, const Section& section, bool whole);

@@ -66,7 +66,7 @@ Subject chosen_subject(const StudyArguments& a, const Command& c) {
   if (!c.given("of") && a.over_time) {
     objective.kind = nn::Objective::kLogOdds;
   } else if (!c.given("of") && task.info().random_targets && !c.given("repeat-random")) {
-    // No target is right or wrong. A prompt has the question why the model prefers its prediction.
+    // The targets of a random text are not right or wrong. For a prompt, L explains the prediction.
     if (!c.given("prompt"))
       objective.kind = nn::Objective::kLogLikelihood;
     else if (a.at.empty())
@@ -148,8 +148,8 @@ std::string not_computed(const std::string& key) {
                      analysis_named(key).advice());
 }
 
-// Throws if --csv is to print a section that only an option of its own computes, and the option is
-// not given.
+// Throws UsageError if --csv must print a section of --show that is computed only with an option,
+// and the option is not given.
 void check_shown(const StudyArguments& a, const StudyContext& context) {
   for (const std::string& key : a.show) {
     if (!context.command.csv || key == "all") continue;
@@ -160,8 +160,8 @@ void check_shown(const StudyArguments& a, const StudyContext& context) {
   }
 }
 
-// Adds the text of the sections: those of --show, those whose option is given, and a line for each
-// other one.
+// Adds the sections as text. The sections of --show, and those whose option is given, are complete.
+// Each other section is one line.
 void add_sections(Report& report, const StudyArguments& a, const std::vector<Section>& sections,
                   const StudyContext& context) {
   const auto is_shown = [&](const Section& s) {

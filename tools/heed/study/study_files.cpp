@@ -14,8 +14,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Names of the files of studies of commit 77197984, which have no manifest. First the files by
-// which such a study is found, then the other ones, then pictures without their extensions.
+// Names of the files of a study that heed wrote at commit 77197984, without a manifest. A directory
+// with one of kOldMarks contains such a study. Names of pictures have no extension here.
 const std::vector<std::string> kOldMarks = {"arrays.safetensors", "compare.csv", "over_time.csv",
                                             "circuits.safetensors", "report.html"};
 constexpr std::string_view kOldFiles[] = {"over_time.json", "cells.csv"};

@@ -24,14 +24,14 @@ plot::HeatmapGrid study_grid(const nn::MapQuantity& quantity, const std::vector<
 
 /// Returns L in words as a part of a caption: without its explanation, and at most 58 characters.
 std::string short_objective(const std::string& words);
-/// Returns the labels of the tokens, or those of blocks of tokens (blocks.h) such as "0-4" if the
-/// sequence is long.
+/// Returns the labels of the tokens. If the sequence is long, returns labels of blocks of tokens
+/// (blocks.h), such as "0-4".
 std::vector<std::string> block_labels(const std::vector<std::string>& tokens);
 /// Returns the largest magnitude over the unmasked, finite cells of all panels.
 double largest_magnitude(const plot::HeatmapGrid& grid);
 
 /// Returns the pictures of the maps: weights.png, dA.png, dS.png and so on. If `only` is given,
-/// also those of this head alone: weights_L1H0.png and so on.
+/// also returns the pictures of this head alone: weights_L1H0.png and so on.
 std::vector<Picture> map_pictures(const nn::Study& study, const StudyTexts& texts,
                                   std::optional<nn::HeadIndex> only);
 /// Returns by_distance.png: for each head, the mean weight and the mean dL/dS (S: the scores) at
@@ -39,8 +39,8 @@ std::vector<Picture> map_pictures(const nn::Study& study, const StudyTexts& text
 Picture by_distance_picture(const nn::Study& study, const nn::Batch& batch);
 
 /// Returns the line of a head in a chart. The layer determines the color of the line, and the head
-/// modulo plot::kDashPatterns determines its dash pattern. The line of a layer or of the model,
-/// where the head or both are -1, is that of head 0 or of no color.
+/// modulo plot::kDashPatterns determines its dash pattern. For a layer (head -1), the line has the
+/// pattern of head 0. For the model (layer and head -1), it also has no color.
 plot::Series head_line(const nn::HeadIndex& head, std::vector<double> x, std::vector<double> y);
 /// Adds the legend for the colors and dash patterns of head_line() of all heads up to `last`.
 void name_heads(plot::ChartStack& stack, const nn::HeadIndex& last);

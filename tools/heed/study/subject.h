@@ -53,7 +53,7 @@ struct Subject {
   std::string folder() const { return source.run.string(); }
   /// Returns a short description of L: "diff:c-d at 5", or "the loss at 5".
   std::string objective_text() const;
-  /// Returns the smallest effect on an objective that counts; infinity unless `predicts` is true.
+  /// Returns the smallest change of an objective that counts; infinity unless `predicts` is true.
   double smallest_effect(const nn::Objective& o) const {
     return predicts ? nn::smallest_effect(o) : HUGE_VAL;
   }

@@ -118,7 +118,7 @@ class Sweep {
       } catch (const nn::FolderInUse&) {
         return;
       } catch (const UsageError&) {
-        usage_error("{} is not empty and contains no run that can be resumed; remove it",
+        usage_error("{} is not empty and contains no run that can be resumed; remove the directory",
                     folder.string());
       }
     }
@@ -155,7 +155,7 @@ class Sweep {
       add_result(job);
     } else if (sweep_.interrupted && was_stopped(code)) {
       run.state = State::kStopped;
-    } else if (nn::is_taken(folder_of(run)) || is_finished(run)) {  // another process has it
+    } else if (nn::is_taken(folder_of(run)) || is_finished(run)) {  // another process trains it
       run.exit_code = 0;
       run.state = State::kElsewhere;
     } else {

@@ -69,7 +69,7 @@ void warn_without_lock(const nn::LockedFolder& folder) {
                     folder.path().string()));
 }
 
-// Throws UsageError if a file that was moved is given as the other kind than that of the run.
+// Throws UsageError if a moved file is given as --text but the run learns lines, or the reverse.
 void check_moved(const nn::RunConfig& saved, const Command& c) {
   if (!nn::learns_file(saved)) return;  // RunFolder::load() rejects it
   const bool lines = !saved.lines.empty();

@@ -42,12 +42,12 @@ std::string power_text(double x) {
   return text;
 }
 
-// Formats x in at most 7 characters.
+// Formats x in at most 7 characters if 0 <= x < 1e99.
 std::string short_text(double x) {
   return std::abs(x) < 99.99 ? fmt::format("{:.4f}", x) : power_text(x);
 }
 
-// Formats a loss, and what it is above the optimal loss if that is known and not 0.
+// Formats a loss. If the optimal loss is known and not 0, appends the difference in parentheses.
 std::string loss_text(double loss, double optimal) {
   const double above = loss - optimal;
   const std::string sign = above < 0 ? "" : "+";

@@ -163,7 +163,9 @@ class TemporaryFolder {
 Report verify_resume(const Command& c) {
   const fs::path folder = find_run(only_run(c));
   const nn::RunConfig config = open_run(folder, nn::RunFolder::kState, nn::Use::kSequences).config;
-  if (config.steps == 0) usage_error("{} has 0 steps, so nothing can be resumed", folder.string());
+  if (config.steps == 0)
+    usage_error("{} has 0 steps, so nothing can be resumed; give a run of at least 1 step",
+                folder.string());
   const TemporaryFolder temporary;
   const InterruptGuard interrupt;
   Progress progress(false);

@@ -120,7 +120,7 @@ def run(
             finally:
                 c.error = None  # otherwise the traceback would refer to itself
     if status == _library.OUT_OF_MEMORY:
-        raise MemoryError("heed: not enough memory for the check")
+        raise MemoryError("heed: not enough memory for the check; use smaller inputs")
     if status == _library.INVALID:
         raise ValueError(text)
     result = json_module.loads(json)

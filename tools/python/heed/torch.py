@@ -186,7 +186,7 @@ class _Calls:
         for name, leaf in zip(self.names, self.leaves):
             if leaf.dtype not in _TYPES or leaf.dtype != self.dtype:
                 raise TypeError(f"{name} is {leaf.dtype}; needs float64, float32, float16 or bfloat16, and the same "
-                                "for all inputs that require a gradient")  # fmt: skip
+                                f"for all inputs that require a gradient ({self.names[0]} is {self.dtype})")  # fmt: skip
             if not torch.isfinite(leaf).all():
                 raise ValueError(f"{name} is not finite; needs finite numbers")
 

@@ -36,11 +36,11 @@ TEST_CASE("the least loss depends on what a model can tell apart") {
   };
   const auto window = [](Transformer::Options& o) { o.attention.window = 2, o.layers = 1; };
   const auto sink = [](Transformer::Options& o) { o.attention.sink = Sink::kLearned; };
-  // The tokens 1 2 follow another beginning in each sequence, so every next token is certain.
+  // The first tokens differ, so the token after 1 2 is certain in each sequence.
   CHECK(floor_of({{0, 1, 2, 3}, {4, 1, 2, 5}}, none) == 0);
-  // With a window of 2, the query 2 sees 1 2 in both.
+  // With a window of 2, the query at token 2 reads only 1 2 in both sequences.
   CHECK(floor_of({{0, 1, 2, 3}, {4, 1, 2, 5}}, window) == Approx(2 * std::log(2) / 6));
-  // The orders 0 1 2 and 1 0 2 are the same for one layer without positions.
+  // One layer without positions cannot distinguish the orders 0 1 2 and 1 0 2.
   CHECK(floor_of({{0, 1, 2, 3}, {1, 0, 2, 4}}, none) == 0);
   CHECK(floor_of({{0, 1, 2, 3}, {1, 0, 2, 4}}, one_layer) == Approx(2 * std::log(2) / 6));
   // Equal tokens can be counted only with absolute positions or a sink.
@@ -49,7 +49,7 @@ TEST_CASE("the least loss depends on what a model can tell apart") {
   CHECK(floor_of(equal, none) == Approx(uncertain));
   CHECK(floor_of(equal, learned) == 0);
   CHECK(floor_of(equal, sink) == 0);
-  // 0 1 0 1 has the shares of 0 1, and the last token is the same.
+  // One layer without positions cannot distinguish 0 1 0 1 from 0 1: same shares, same last token.
   CHECK(floor_of({{0, 1, 0, 1, 2}}, one_layer) > 0.1);
   CHECK(floor_of({{0, 1, 0, 1, 2}}, none) == 0);
 }

@@ -74,8 +74,10 @@ std::pair<std::int64_t, std::int64_t> predicted_tokens(const Subject& s, const n
 nn::PromptPair read_pair(const std::string& line, const std::string& where, const Subject& s) {
   const std::vector<std::string> parts = split(line, '\t');
   if (parts.size() != 2 && parts.size() != 4)
-    usage_error("{}: {} parts; write clean TAB corrupt, and optionally TAB right TAB wrong token",
-                where, parts.size());
+    usage_error(
+        "{}: needs 2 or 4 parts, got {}; write clean TAB corrupt, and optionally TAB right TAB "
+        "wrong token",
+        where, parts.size());
   const auto read = [&](const std::string& text) {
     try {
       return s.run->task->prompt(text);
@@ -91,7 +93,8 @@ nn::PromptPair read_pair(const std::string& line, const std::string& where, cons
       const auto ids = s.info().vocabulary.encode(text, where);
       if (ids.size() != 1 || ids[0] >= s.info().classes)
         usage_error(
-            "{}: '{}' is not one token that the model predicts; it predicts the first {} of {}",
+            "{}: '{}' is not one token that the model predicts; give one of the first {} tokens of "
+            "{}",
             where, text, s.info().classes, s.info().vocabulary.summary());
       return ids[0];
     };
@@ -116,7 +119,8 @@ std::vector<nn::PromptPair> read_pairs(const std::string& file, const Subject& s
     for (const auto* prompt : {&pairs.back().clean, &pairs.back().corrupt})
       if (prompt->size() != pairs[0].clean.size())
         usage_error(
-            "{}: a prompt of {} tokens, but the first one has {}; give equal numbers, so that "
+            "{}: a prompt of {} tokens, but the first prompt of the file has {}; give equal "
+            "numbers, so that "
             "positions correspond",
             where, prompt->size(), pairs[0].clean.size());
   }

@@ -1,5 +1,5 @@
 // Circuits from the weights (--circuits): maps of heads and of pairs of heads, and composition
-// scores. They need no sequence. Beside them stand the measured edges between heads.
+// scores. They need no sequence. The tables also contain measured effects of edges between heads.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -66,7 +66,7 @@ struct PairCircuit {
   nn::FactoredMap map = {};               // undefined if it was not computed
   nn::MapSummary summary = {NAN, NAN};    // of `map`
 
-  // Returns the score minus that of random weights.
+  // Returns a positive number if the score is above the mean score of random weights.
   double above_random() const { return score.score - score.random_mean; }
 };
 
@@ -202,7 +202,7 @@ Table table_of_heads(const nn::Circuits& circuits, const std::vector<nn::HeadInd
   return table;
 }
 
-// Returns the largest entries of maps that are not shown, those of QK and OV of each head in turn.
+// Returns the largest entries of maps that are too large to be shown: QK, then OV, of each head.
 Table largest_entries(const Maps& qk, const Maps& ov, const std::vector<std::string>& tokens) {
   Table table(
       {{"map", "map"}, {"row", "row"}, {"column", "column"}, {"value", "value", "", "{:.4g}"}},
@@ -316,8 +316,7 @@ std::optional<std::int64_t> given_distance(const StudyContext& c) {
   if (!c.given("distance")) return {};
   const nn::Transformer::Options& o = c.model().options;
   if (!o.attention.rope)
-    usage_error(
-        "--distance: only the scores of runs with --positions rope are rotated; leave it out");
+    usage_error("--distance: has an effect only for runs with --positions rope; leave it out");
   const std::int64_t distance = *heed::parse_number<std::int64_t>(c.text("distance"));
   if (distance >= o.context)
     usage_error("--distance: needs 0 to {}, got {}", o.context - 1, distance);

@@ -11,7 +11,7 @@ namespace heed {
 
 /// Encodes the map of one head for the page, as {"scale", "data"}. A cell takes 16 bits, which are
 /// 2.7 characters in base64. Only the cells with key <= query are stored, row by row, and the page
-/// draws the other cells as masked, and those that are hidden or not finite. The scale is the
+/// draws as masked the other cells and stored cells that are hidden or not finite. The scale is the
 /// largest magnitude of a cell that is not masked. A decoded value differs from the original by at
 /// most scale / 65534.
 nn::Json encode_map(const nn::BlockMap& map);

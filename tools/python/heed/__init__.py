@@ -10,6 +10,7 @@ right: ... digits agree with differences in 2 of 2 entries; ... order 1, seed 1
 """
 
 from ._check import Entry, Report, assert_vjp, check_vjp
+from ._problem import Check
 
-__all__ = ["Entry", "Report", "assert_vjp", "check_vjp"]
+__all__ = ["Check", "Entry", "Report", "assert_vjp", "check_vjp"]
 __version__ = "0.1.0"

@@ -158,9 +158,9 @@ class Command(unittest.TestCase):
             self.expect(2, "bad.py cannot be loaded: " + message, "bad.py:f")
 
     def test_without_torch(self):
-        start = ("-c", "import runpy, sys\nsys.modules['torch'] = None\nrunpy.run_module('heed.check', run_name='__main__')")
+        program = "import runpy, sys; sys.modules['torch'] = None; runpy.run_module('heed.check', run_name='__main__')"
         self.expect(2, "functions.py needs PyTorch, which is not installed: pip install torch",
-                    "functions.py:Product", "--inputs", "f64[2]", start=start)
+                    "functions.py:Product", "--inputs", "f64[2]", start=("-c", program))
 
     @unittest.skipIf(torch is None, "PyTorch is not installed")
     def test_torch_functions(self):
@@ -171,7 +171,8 @@ class Command(unittest.TestCase):
         self.expect(1, "^Raises: OverflowError: too large", "functions.py:Raises", "--inputs", "f64[2,2] f64[2]")
         self.expect(2, "'Product' is a torch.autograd.Function; add its inputs", "functions.py:Product")
         for inputs, message in [("f64[4,5", r"'f64\[4,5' is not an input"), ("i64[4]", "is not an input"),
-                                ("f64[-1]", "is not an input"), ("", "has no input"), ("f64[2] f32[2]", "both f32 and f64"),
+                                ("f64[-1]", "is not an input"), ("", "has no input"),
+                                ("f64[2] f32[2]", "both f32 and f64"),
                                 ("f64[99999999999]", "is too large"), ("f64[1,1,1,1,1,1,1,1,1]", "8 axes")]:
             self.expect(2, message, "functions.py:Product", "--inputs", inputs)
 

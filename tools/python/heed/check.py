@@ -35,7 +35,8 @@ def find(path: str, name: str, inputs: str | None) -> Callable[[], Report]:
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(value, type) and issubclass(value, torch.autograd.Function):
         if inputs is None:
-            raise UsageError(f"'{name}' is a torch.autograd.Function; add its inputs, such as --inputs 'f64[4,5] f64[5]'")
+            raise UsageError(f"'{name}' is a torch.autograd.Function; add its inputs, such as "
+                             "--inputs 'f64[4,5] f64[5]'")  # fmt: skip
         return functools.partial(check_function, value, random_inputs(inputs))
     if not callable(value) or isinstance(value, type):
         raise UsageError(f"'{name}' is a {type(value).__name__}; needs a function that returns heed.Check, or a "
@@ -75,7 +76,8 @@ def random_inputs(text: str) -> list[Any]:
                              "or 'f64[]'")  # fmt: skip
         shapes.append([int(size) for size in match[2].split(",") if size])
         if math.prod(shapes[-1]) > MAX_ELEMENTS or len(shapes[-1]) > 8:
-            raise UsageError(f"--inputs: '{word}' is too large; an input has at most {MAX_ELEMENTS} elements and 8 axes")
+            raise UsageError(f"--inputs: '{word}' is too large; an input has at most {MAX_ELEMENTS} elements and "
+                             "8 axes")  # fmt: skip
     if len(types := {word[:3] for word in words}) != 1:
         raise UsageError(f"--inputs: '{text}' has {'no input' if not types else 'both f32 and f64'}; needs inputs of "
                          "one type, such as 'f64[4,5] f64[5]'")  # fmt: skip

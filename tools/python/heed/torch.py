@@ -12,7 +12,7 @@ import torch
 
 from ._check import Arrays, Report, run
 
-__all__ = ["check"]
+__all__ = ["check", "check_causality"]
 
 
 def check(
@@ -194,3 +194,6 @@ def _to_numpy(x: torch.Tensor) -> np.ndarray:
 
 def _type_name(x: Any) -> str:
     return str(x.dtype) if isinstance(x, torch.Tensor) else type(x).__name__
+
+
+from ._causality import check_causality  # noqa: E402 (it uses _flat)

@@ -9,8 +9,9 @@ right, with heed's checker: it finds errors that torch.autograd.gradcheck passes
 right: ... digits agree with differences in 2 of 2 entries; ... order 1, seed 1
 """
 
+from ._attention import check_attention
 from ._check import Entry, Report, assert_vjp, check_vjp
 from ._problem import Check
 
-__all__ = ["Check", "Entry", "Report", "assert_vjp", "check_vjp"]
+__all__ = ["Check", "Entry", "Report", "assert_vjp", "check_attention", "check_vjp"]
 __version__ = "0.1.0"

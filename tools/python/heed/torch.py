@@ -12,7 +12,7 @@ import torch
 
 from ._check import Arrays, Report, run
 
-__all__ = ["check", "check_causality"]
+__all__ = ["check", "check_attention", "check_causality"]
 
 
 def check(
@@ -197,3 +197,4 @@ def _type_name(x: Any) -> str:
 
 
 from ._causality import check_causality  # noqa: E402 (it uses _flat)
+from ._torch_attention import check_attention  # noqa: E402

@@ -139,8 +139,8 @@ class Command(unittest.TestCase):
         self.expect(2, "nofile.py cannot be read: No such file", "nofile.py:right")
         self.expect(2, "cannot be read: Is a directory", ".:right")
         self.expect(2, "'my.py' does not have the form FILE.py:NAME", "my.py")
-        self.expect(2, "my.py has no 'nothing'; needs a function", "my.py:nothing")
-        self.expect(2, "'constant' is a int; needs a function that returns heed.Check", "my.py:constant")
+        self.expect(2, "my.py has no 'nothing'; needs a function without arguments that returns heed", "my.py:nothing")
+        self.expect(2, "'constant' is a int; needs a function without arguments", "my.py:constant")
         self.expect(2, "'number' returns a int; needs heed.Check", "my.py:number")
         self.expect(2, "'with_argument' cannot be called without arguments: .*'x'", "my.py:with_argument")
         self.expect(2, "'right' is not a torch.autograd.Function; remove --inputs", "my.py:right", "--inputs", "f64[2]")
@@ -169,7 +169,7 @@ class Command(unittest.TestCase):
             self.expect(0, "^right: ", "functions.py:Product", "--inputs", inputs)
             self.expect(1, "^wrong: input 0", "functions.py:Wrong", "--inputs", inputs)
         self.expect(1, "^Raises: OverflowError: too large", "functions.py:Raises", "--inputs", "f64[2,2] f64[2]")
-        self.expect(2, "'Product' is a torch.autograd.Function; add its inputs", "functions.py:Product")
+        self.expect(2, "'Product' is a torch.autograd.Function; add inputs", "functions.py:Product")
         for inputs, message in [("f64[4,5", r"'f64\[4,5' is not an input"), ("i64[4]", "is not an input"),
                                 ("f64[-1]", "is not an input"), ("", "has no input"),
                                 ("f64[2] f32[2]", "both f32 and f64"),

@@ -40,20 +40,17 @@ def load(path: str) -> types.ModuleType:
     module = types.ModuleType("heed_file")
     module.__file__ = path
     try:
-        code = compile(pathlib.Path(path).read_bytes(), path, "exec")
-        # As in a program, the file can import files of its folder.
-        sys.path.insert(0, str(pathlib.Path(path).resolve().parent))
-        sys.modules[module.__name__] = module  # dataclasses need it
-        exec(code, module.__dict__)
+        source = pathlib.Path(path).read_bytes()
     except OSError as e:
-        if e.filename != path:  # the file was read, and its code raised
-            raise UsageError(f"{path} cannot be loaded: {describe(e, path)}") from e
         raise UsageError(f"{path} cannot be read: {e.strerror}; give the path of a Python file") from e
-    except ModuleNotFoundError as e:
-        if e.name != "torch":
-            raise UsageError(f"{path} cannot be loaded: {describe(e, path)}") from e
-        raise UsageError(f"{path} needs PyTorch, which is not installed: pip install torch") from e
+    # As in a program, the file can import files of its folder.
+    sys.path.insert(0, str(pathlib.Path(path).resolve().parent))
+    sys.modules[module.__name__] = module  # dataclasses need it
+    try:
+        exec(compile(source, path, "exec"), module.__dict__)
     except (Exception, SystemExit) as e:
+        if isinstance(e, ModuleNotFoundError) and e.name == "torch":
+            raise UsageError(f"{path} needs PyTorch, which is not installed: pip install torch") from e
         raise UsageError(f"{path} cannot be loaded: {describe(e, path)}") from e
     return module
 

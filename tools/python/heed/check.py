@@ -23,45 +23,37 @@ from ._check import Report
 from ._problem import Check, UsageError, describe, load
 
 MAX_ELEMENTS = 10**7  # of one input
+NEEDED = "needs a function without arguments that returns heed.Check, or a torch.autograd.Function"
 
 
 def find(path: str, name: str, inputs: str | None) -> Callable[[], Report]:
     """Returns the check that the command line names. Raises UsageError if there is none."""
     module = load(path)
-    if not hasattr(module, name):
-        raise UsageError(f"{path} has no '{name}'; needs a function that returns heed.Check, or a "
-                         "torch.autograd.Function")  # fmt: skip
-    value = getattr(module, name)
+    value = getattr(module, name, None)
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(value, type) and issubclass(value, torch.autograd.Function):
         if inputs is None:
-            raise UsageError(f"'{name}' is a torch.autograd.Function; add its inputs, such as "
-                             "--inputs 'f64[4,5] f64[5]'")  # fmt: skip
-        return functools.partial(check_function, value, random_inputs(inputs))
+            raise UsageError(f"'{name}' is a torch.autograd.Function; add inputs, such as --inputs 'f64[4,5] f64[5]'")
+        from . import torch as heed_torch
+
+        return functools.partial(heed_torch.check, value, random_inputs(inputs))
     if not callable(value) or isinstance(value, type):
-        raise UsageError(f"'{name}' is a {type(value).__name__}; needs a function that returns heed.Check, or a "
-                         "torch.autograd.Function")  # fmt: skip
+        found = f"'{name}' is a {type(value).__name__}" if hasattr(module, name) else f"{path} has no '{name}'"
+        raise UsageError(f"{found}; {NEEDED}")
     if inputs is not None:
         raise UsageError(f"--inputs is given, but '{name}' is not a torch.autograd.Function; remove --inputs")
     try:
         inspect.signature(value).bind()
     except (TypeError, ValueError) as e:
-        raise UsageError(f"'{name}' cannot be called without arguments: {e}; needs a function without arguments "
-                         "that returns heed.Check") from e  # fmt: skip
-    return functools.partial(run_check, name, value)
+        raise UsageError(f"'{name}' cannot be called without arguments: {e}; {NEEDED}") from e
 
+    def run() -> Report:
+        check = value()
+        if not isinstance(check, Check):
+            raise UsageError(f"'{name}' returns a {type(check).__name__}; needs heed.Check(forward, backward, inputs)")
+        return check.run()
 
-def run_check(name: str, function: Callable[[], Any]) -> Report:
-    check = function()
-    if not isinstance(check, Check):
-        raise UsageError(f"'{name}' returns a {type(check).__name__}; needs heed.Check(forward, backward, inputs)")
-    return check.run()
-
-
-def check_function(function: Any, inputs: Any) -> Report:
-    from . import torch as heed_torch
-
-    return heed_torch.check(function, inputs)
+    return run
 
 
 def random_inputs(text: str) -> list[Any]:

@@ -227,7 +227,7 @@ class Attention(unittest.TestCase):
 
         report = check_attention(forward, backward, causal=True, soft_cap=2.0, scale=1.0)
         self.assertTrue(report, report.text)
-        self.assertIn("not tested, because there is no such parameter: scale, causal, mask, key_padding", report.text)
+        self.assertIn("not tested (the function does not have these parameters): scale, causal, mask, ", report.text)
         self.assertIn("causal alignment: top_left", report.text)
         report = check_attention(forward, backward, soft_cap=2.0, scale=1.0)
         self.assertIn("mistake: a causal mask is applied without causal", report.text)

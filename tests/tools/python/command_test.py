@@ -5,6 +5,7 @@
 """
 import contextlib
 import io
+import os
 import pathlib
 import subprocess
 import sys
@@ -24,6 +25,7 @@ except ImportError:
 import heed.check
 from exercises_solution import SOLUTIONS, solved
 
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(pathlib.Path(heed.__file__).absolute().parents[1])}
 FILE = """
 import sys
 import numpy as np
@@ -108,7 +110,7 @@ class Folder(unittest.TestCase):
     def run_it(self, *arguments, start=("-m", "heed.check")):
         # -W error: the module must not be imported twice.
         command = [sys.executable, "-W", "error::RuntimeWarning", *start, *arguments]
-        done = subprocess.run(command, capture_output=True, text=True, cwd=self.folder)
+        done = subprocess.run(command, capture_output=True, text=True, cwd=self.folder, env=ENVIRONMENT)
         self.assertNotIn("Traceback", done.stderr)
         return done
 

@@ -3,6 +3,7 @@
 
     PYTHONPATH=build/release/python python3 tests/tools/python/page_test.py
 """
+import os
 import pathlib
 import re
 import subprocess
@@ -14,6 +15,9 @@ try:
 except ImportError:
     sys.exit(print("skipped: python3-numpy is not installed"))
 
+import heed
+
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(pathlib.Path(heed.__file__).absolute().parents[1])}
 PAGE = (pathlib.Path(__file__).resolve().parents[3] / "tools/python/README.md").read_text()
 
 
@@ -23,7 +27,7 @@ def installed(module):
 
 def run(command, folder):
     words = [sys.executable if word == "python" else word for word in command.split()]
-    return subprocess.run(words, capture_output=True, text=True, cwd=folder)
+    return subprocess.run(words, capture_output=True, text=True, cwd=folder, env=ENVIRONMENT)
 
 
 def normalized(text):

@@ -199,7 +199,8 @@ def run(
                 cases.run(f"{name}, {word}", lengths, {**options, "alignment": word}, optional=False)
         elif lengths != "grouped" or layout != "TD":
             cases.run(name, lengths, options, optional=not needed)
-    return cases.report(f"not tested, because there is no such parameter: {', '.join(absent)}" if absent else "")
+    note = f"not tested (the function does not have these parameters): {', '.join(absent)}"
+    return cases.report(note if absent else "")
 
 
 class _Cases:

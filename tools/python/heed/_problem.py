@@ -43,7 +43,7 @@ def load(path: str) -> types.ModuleType:
         source = pathlib.Path(path).read_bytes()
     except OSError as e:
         raise UsageError(f"{path} cannot be read: {e.strerror}; give the path of a Python file") from e
-    # As in a program, the file can import files of its folder.
+    # The file can import files of its folder, as a program can.
     sys.path.insert(0, str(pathlib.Path(path).resolve().parent))
     sys.modules[module.__name__] = module  # dataclasses need it
     try:

@@ -248,11 +248,13 @@ class Causality(unittest.TestCase):
         self.assertIn("output 0 of sequence 0 changes by 1 after a change of token 1 of", report.text)
 
     def test_gradients_find_what_rounds_to_nothing(self):
-        class Tiny(nn.Module):
-            def forward(self, x):
-                return 1000 + x.roll(-1, 1) * 1e-9  # float32 rounds 1000 + 1e-6 to 1000
+        def tiny(x):
+            return 1000 + x.roll(-1, axis) * 1e-9  # float32 rounds 1000 + 1e-6 to 1000
 
-        self.refused(Tiny, r"^wrong: output 0 has a gradient of .* for the embedding of token 1 of sequence \d; ")
+        axis = 1
+        self.refused(tiny, r"^wrong: the gradient of output 0 is .* for the embedding of token 1 of sequence \d; ")
+        axis = 0
+        self.refused(tiny, r"^wrong: the gradient of the outputs of sequence 0 is .* of token \d+ of sequence 1; ")
 
     def test_undecided(self):
         class Constant(nn.Module):
@@ -272,6 +274,9 @@ class Causality(unittest.TestCase):
             self.assertFalse(report)
 
     def test_modules_and_tokens(self):
+        batch_norm = Model(BatchNorm)
+        check_causality(batch_norm, tokens())
+        self.assertEqual(int(batch_norm.mix.norm.num_batches_tracked), 0)
         model = Model(nn.Dropout(0.5))  # in training mode; the same mask in each run
         before = {n: t.clone() for n, t in model.state_dict().items()}
         state, given = torch.get_rng_state(), tokens(7, batch=1)

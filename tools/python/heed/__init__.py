@@ -1,5 +1,8 @@
 """Gradient checks for functions of NumPy arrays (check_vjp) and of PyTorch's tensors (heed.torch.check).
 
+check_attention compares attention with its definition. heed.torch also has check_attention and check_causality. The
+commands are python -m heed.check and python -m heed.exercises.
+
 You have written a function and its backward pass by hand. check_vjp tests whether the backward pass is
 right, with heed's checker: it finds errors that torch.autograd.gradcheck passes, and needs no tolerance.
 

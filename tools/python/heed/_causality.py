@@ -34,7 +34,8 @@ def check_causality(
     float64, the gradient of each output with respect to the embeddings of later tokens and of other sequences
     must be 0, up to 1e-10 of the largest.
 
-    In each call, torch's random state is the same. The module runs in its mode (train or eval) and is not changed.
+    In each call, torch's random state is the same. The module runs in its mode (train or eval) and is not changed. It
+    runs about 8 times for each position of `tokens`.
 
     Args:
         module: a module that computes outputs [batch, positions, ...] from integer tokens [batch, positions]. Other
@@ -203,7 +204,7 @@ class _Causality:
                 if float(leak.max()) > GRADIENT_LIMIT * min(largest, MAX_FLOAT):
                     b, t = (int(x) for x in (leak == leak.max()).nonzero()[0])
                     size = float(leak.max())
-                    raise _Found("wrong", f"{name} has a gradient of {size:.3g} for the embedding of token {t} of "
+                    raise _Found("wrong", f"the gradient of {name} is {size:.3g} for the embedding of token {t} of "
                                  f"sequence {b}; length {tokens.size(1)}, largest gradient {largest:.3g}",
                                  {"output": name, "sequence": b, "token": t, "change": "gradient",
                                   "size": size})  # fmt: skip

@@ -117,9 +117,9 @@ BUGS = {  # bug: a case that finds it, and the mistake
     "nan": ("key padding with a sequence that is all padding",
             "a fully masked row is NaN; its output and gradients must be 0"),
     "row sum": ("plain", "backward lacks the row sum of the softmax"),
-    "no scale in dq": ("plain", "backward does not multiply dq and dk by scale"),
+    "no scale in dq": ("plain", "backward does not multiply the gradients of q and k by scale"),
     "cap derivative": ("soft cap", "backward lacks the derivative of the soft cap"),
-    "group": ("grouped heads (GQA)", "backward does not add up dk and dv of a group"),
+    "group": ("grouped heads (GQA)", "backward does not add up the gradients of k and v of a group"),
 }
 
 
@@ -193,8 +193,9 @@ class Attention(unittest.TestCase):
     def test_other_mistakes_are_not_named(self):
         forward, backward = wrong("")
         for f, b, text in [(lambda *xs, **o: 1.001 * forward(*xs, **o), backward, "the output at"),
-                           (forward, lambda *xs, **o: [x * (1 + 1e-9) for x in backward(*xs, **o)], "dq at"),
-                           (forward, lambda *xs, **o: (*backward(*xs, **o)[:2], 0 * xs[2]), "dv at")]:
+                           (forward, lambda *xs, **o: [x * (1 + 1e-9) for x in backward(*xs, **o)],
+                            "the gradient of q at"),
+                           (forward, lambda *xs, **o: (*backward(*xs, **o)[:2], 0 * xs[2]), "the gradient of v at")]:
             report = check_attention(f, b)
             text = f"^wrong: plain: {text} " + r"\[\d, \d, \d, \d\] is .*, the definition has .*; 0 of"
             self.assertRegex(report.text, text)
@@ -273,6 +274,13 @@ class Attention(unittest.TestCase):
         self.assertIn("wrong: scale: raises KeyError: 'scale'", report.text)
         self.assertIn("not tested: queries and keys of different lengths (raises TypeError", report.text)
         self.assertIn("not tested: grouped heads (GQA) (raises TypeError", report.text)
+        # A backward pass must support what the forward pass supports.
+        def repeated(q, k, v, dy):
+            k, v = (x.repeat(q.shape[1] // x.shape[1], 1) for x in (k, v))
+            return attend(q, k, v, dy)
+
+        report = check_attention(lambda q, k, v: attend(q, k, v), repeated)
+        self.assertIn("wrong: grouped heads (GQA): raises ValueError: backward returned an array of shape", report.text)
         self.assertRaises(ZeroDivisionError, check_attention, lambda q, k, v: 1 / 0, attend)
         self.assertRaisesRegex(ValueError, "read-only", check_attention, lambda q, k, v: q.sort(), attend)
         self.assertRaisesRegex(ValueError, r"forward returned an array of shape \(4, 7, 8\)", check_attention,
@@ -324,7 +332,7 @@ class Torch(unittest.TestCase):
         self.assertRegex(report.text, "^wrong: mask with a fully masked row: .* is nan, .*; mistake: .* row is NaN")
         self.assertEqual(report.text.count("also wrong"), 0)
         detached = self.check(lambda q, k, v: attention(q.detach(), k, v))
-        self.assertRegex(detached.text, "^wrong: plain: dq at .* is 0, the definition has")
+        self.assertRegex(detached.text, "^wrong: plain: the gradient of q at .* is 0, the definition has")
         self.assertRaisesRegex(ValueError, "the output is torch.float32", self.check, lambda q, k, v: v.float())
 
     def test_doctests(self):

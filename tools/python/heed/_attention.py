@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ Options = dict[str, Any]
 # 45, with 512 keys and d = 128.
 ROUNDINGS = 256
 LAYOUTS = ("BHTD", "BTHD", "TD")
-RESULTS = ("the output", "dq", "dk", "dv")
+RESULTS = ("the output", "the gradient of q", "the gradient of k", "the gradient of v")
 # The options of attention, and the names that a function may give them.
 NAMES = {
     "scale": ("scale", "softmax_scale", "sm_scale"),
@@ -74,9 +74,9 @@ MISTAKES: list[tuple[str, Callable[[Options], Options]]] = [
     ("a fully masked row has equal weights; its output and gradients must be 0", lambda o: {"hidden": -1e9}),
     ("a fully masked row is NaN; its output and gradients must be 0", lambda o: {"empty": math.nan}),
     ("backward lacks the row sum of the softmax", lambda o: {"row_sum": False}),
-    ("backward does not multiply dq and dk by scale", lambda o: {"scale_gradient": False}),
+    ("backward does not multiply the gradients of q and k by scale", lambda o: {"scale_gradient": False}),
     ("backward lacks the derivative of the soft cap", lambda o: {"cap_gradient": False}),
-    ("backward does not add up dk and dv of a group", lambda o: {"add_heads": False}),
+    ("backward does not add up the gradients of k and v of a group", lambda o: {"add_heads": False}),
 ]
 
 
@@ -140,7 +140,7 @@ def check_attention(
 
     A query that may read no key has output 0, and no gradient flows through it. With fewer heads of k and v
     than of q (GQA), query head h reads head h // (heads // kv_heads). If `forward` raises an exception for such
-    heads or for different numbers of queries and keys, these cases are not counted.
+    heads or for different numbers of queries and keys, these cases are not tested.
 
     Args:
         forward: the function.
@@ -169,18 +169,21 @@ def check_attention(
     wrong: plain: the output at ... mistake: causal is ignored; ...
     """
 
-    def call(xs: Arrays, dy: np.ndarray, options: Options) -> Arrays:
-        y = _checked("forward", "output", forward(*xs, **options), dy.dtype, [dy.shape])
-        return y + _checked("backward", "gradient", backward(*xs, dy, **options), dy.dtype, [x.shape for x in xs])
+    def call(xs: Arrays, dy: np.ndarray, options: Options) -> Iterator[np.ndarray]:
+        yield from _checked("forward", "output", forward(*xs, **options), dy.dtype, [dy.shape])
+        yield from _checked("backward", "gradient", backward(*xs, dy, **options), dy.dtype, [x.shape for x in xs])
 
     return run(forward, call, layout, dtype, sizes, seed, **always)
 
 
 def run(
-    function: Callable[..., Any], call: Callable[..., Arrays], layout: str = "BHTD", dtype: str = "float64",
-    sizes: Mapping[str, int] | None = None, seed: int = 1, **always: Any,
+    function: Callable[..., Any], call: Callable[..., Iterator[np.ndarray]], layout: str = "BHTD",
+    dtype: str = "float64", sizes: Mapping[str, int] | None = None, seed: int = 1, **always: Any,
 ) -> Report:  # fmt: skip
-    """Runs the cases that the parameters of `function` allow. call([q, k, v], dy, options) computes the results."""
+    """Runs the cases that the parameters of `function` allow.
+
+    call([q, k, v], dy, options) yields the output and, computed after it, the three gradients.
+    """
     n = {**SIZES, **(sizes or {})}
     for what, value, known in [("layout", layout, LAYOUTS), ("dtype", dtype, ("float64", "float32")),
                                *(("an option", name, tuple(NAMES)[:5]) for name in always),
@@ -208,7 +211,7 @@ def run(
 class _Cases:
     """Runs cases and collects the results."""
 
-    def __init__(self, call: Callable[..., Arrays], names: dict[str, str], layout: str, dtype: str,
+    def __init__(self, call: Callable[..., Iterator[np.ndarray]], names: dict[str, str], layout: str, dtype: str,
                  sizes: dict[str, int], seed: int, always: Options) -> None:  # fmt: skip
         self.call, self.names, self.layout, self.dtype, self.always = call, names, layout, dtype, always
         self.sizes, self.seed, self.random = sizes, seed, np.random.default_rng(seed)
@@ -222,13 +225,15 @@ class _Cases:
             passed["enable_gqa"] = True
         passed = {self.names[o]: self.to_layout(x) for o, x in passed.items() if o in self.names}
         case: dict[str, Any] = {"case": name, "verdict": "wrong", "text": "", "mistakes": []}
+        *inputs, dy = (_read_only(self.to_layout(x).copy()) for x in xs)
+        results: Arrays = []
         try:
-            *inputs, dy = (_read_only(self.to_layout(x).copy()) for x in xs)
-            results = self.call(inputs, dy, passed)
+            for result in self.call(inputs, dy, passed):
+                results.append(result)
         except Exception as e:
             if not self.cases:
                 raise
-            if optional and "enable_gqa" not in passed:
+            if optional and not results and "enable_gqa" not in passed:
                 case["verdict"] = "not tested"
             self.cases.append({**case, "text": f"raises {type(e).__name__}: {e}"})
             return

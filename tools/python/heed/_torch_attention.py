@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -27,15 +27,15 @@ def check_attention(function: Callable[..., torch.Tensor], *, device: str = "cpu
     right: 5 of 5 cases agree with the definition: plain, ...; causal alignment: top_left; ...
     """
 
-    def call(inputs: Arrays, dy: np.ndarray, passed: dict[str, Any]) -> Arrays:
+    def call(inputs: Arrays, dy: np.ndarray, passed: dict[str, Any]) -> Iterator[np.ndarray]:
         xs = [torch.tensor(x, device=device).requires_grad_() for x in inputs]
         values = {n: torch.tensor(x, device=device) if isinstance(x, np.ndarray) else x for n, x in passed.items()}
         with torch.enable_grad():
             y = function(*xs, **values)
         if tuple(y.shape) != dy.shape or y.dtype != xs[0].dtype:
             raise ValueError(f"the output is {y.dtype} of shape {tuple(y.shape)}; needs {xs[0].dtype}, {dy.shape}")
-        gradients = torch.autograd.grad(y, xs, torch.tensor(dy, device=device), allow_unused=True)
-        gradients = [torch.zeros_like(x) if g is None else g for x, g in zip(xs, gradients)]
-        return [x.detach().cpu().numpy() for x in (y, *gradients)]
+        yield y.detach().cpu().numpy()
+        for x, g in zip(xs, torch.autograd.grad(y, xs, torch.tensor(dy, device=device), allow_unused=True)):
+            yield np.zeros(x.shape, dy.dtype) if g is None else g.cpu().numpy()
 
     return _attention.run(function, call, **options)

@@ -525,15 +525,10 @@ class Peers(unittest.TestCase):
 
 class Package(unittest.TestCase):
     def test_doctests(self):
-        for module in (heed, heed._check):
+        for module in (heed, heed._check, heed._problem):
             result = doctest.testmod(module, optionflags=doctest.ELLIPSIS)
             self.assertEqual(result.failed, 0)
-            self.assertGreater(result.attempted, 2)
-        if (page := ROOT / "tools/python/README.md").exists():
-            code, shown = page.read_text().split("```python\n")[1].split("```\n")[:2]
-            scope = {"print": lambda report: scope.update(printed=str(report))}
-            exec(code, scope)
-            self.assertTrue(scope["printed"].startswith(shown.strip().split("; ...")[0]), scope["printed"])
+            self.assertGreater(result.attempted, 1)
 
     def test_version(self):
         if (cmake := ROOT / "CMakeLists.txt").exists():

@@ -13,7 +13,7 @@ tools/package/wheel "$scratch"
 wheel=("$scratch"/heed-*.whl)
 [[ ${wheel[0]} == */heed-0.1.0-py3-none-manylinux_2_*_"$(uname -m)".whl ]] || { echo "wrong name: ${wheel[0]}"; exit 1; }
 "$python" -m zipfile -e "${wheel[0]}" "$scratch/site"
-PYTHONPATH=$scratch/site "$python" tests/tools/python/heed_test.py
+for name in heed command attention page; do PYTHONPATH=$scratch/site "$python" tests/tools/python/${name}_test.py; done
 if ! readelf -d "$scratch/site/heed/libheed_check.so" | grep -qF 'runpath: [$ORIGIN]'; then
   echo "the library of the wheel searches other folders than its own"
   exit 1

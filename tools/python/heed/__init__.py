@@ -1,5 +1,8 @@
 """Gradient checks for functions of NumPy arrays (check_vjp) and of PyTorch's tensors (heed.torch.check).
 
+check_attention compares attention with its definition. heed.torch also has check_attention and check_causality. The
+commands are python -m heed.check and python -m heed.exercises.
+
 You have written a function and its backward pass by hand. check_vjp tests whether the backward pass is
 right, with heed's checker: it finds errors that torch.autograd.gradcheck passes, and needs no tolerance.
 
@@ -9,7 +12,9 @@ right, with heed's checker: it finds errors that torch.autograd.gradcheck passes
 right: ... digits agree with differences in 2 of 2 entries; ... order 1, seed 1
 """
 
+from ._attention import check_attention
 from ._check import Entry, Report, assert_vjp, check_jvp, check_vjp
+from ._problem import Check
 
-__all__ = ["Entry", "Report", "assert_vjp", "check_jvp", "check_vjp"]
+__all__ = ["Check", "Entry", "Report", "assert_vjp", "check_attention", "check_jvp", "check_vjp"]
 __version__ = "0.1.0"

@@ -56,3 +56,10 @@ def copy_back(tensors: list[torch.Tensor | None], arrays: Arrays) -> None:
     for x, array in zip(tensors, arrays):
         if x is not None:
             array[...] = to_numpy(x)
+
+
+def flat(x: Any) -> list[Any]:
+    """Returns the elements of nested tuples, lists and dicts, in their order."""
+    if isinstance(x, dict):
+        x = list(x.values())
+    return [leaf for part in x for leaf in flat(part)] if isinstance(x, (list, tuple)) else [x]

@@ -11,10 +11,12 @@ import torch
 from torch.autograd import forward_ad
 
 from . import _library
+from ._causality import check_causality
 from ._run import Arrays, Problem, Refusal, Report, run
-from ._tensors import copy_back, like, require_derivatives, tensor, to_numpy
+from ._tensors import copy_back, flat, like, require_derivatives, tensor, to_numpy
+from ._torch_attention import check_attention
 
-__all__ = ["check", "check_jvp"]
+__all__ = ["check", "check_attention", "check_causality", "check_jvp"]
 
 Tensors = list[torch.Tensor]
 _TYPES = [torch.float64, torch.float32, torch.float16, torch.bfloat16]  # at the index heed_dtype
@@ -158,7 +160,7 @@ class _Calls:
         self.function = function.apply if isinstance(function, type) else function
         self.arguments = [converted(x) for x in (inputs if isinstance(inputs, (list, tuple)) else [inputs])]
         for i, x in enumerate(self.arguments):
-            if not isinstance(x, torch.Tensor) and any(map(_requires_grad, _flat(x))):
+            if not isinstance(x, torch.Tensor) and any(map(_requires_grad, flat(x))):
                 raise TypeError(f"argument {i} is a {type(x).__name__} that contains a tensor that requires a "
                                 "gradient; pass a function whose arguments are tensors")  # fmt: skip
         self.state: dict[str, torch.Tensor] = {}
@@ -278,7 +280,7 @@ class _Calls:
         for name, x, version in zip(self.names, xs, versions):
             if x._version != version:
                 raise RuntimeError(f"the forward pass changes {name} in place, so that it cannot be repeated")
-        return _flat(result)
+        return flat(result)
 
     def outputs(self, xs: Tensors) -> Tensors:
         result = self.call(xs)
@@ -356,13 +358,6 @@ class _Calls:
 
 def _requires_grad(x: Any) -> bool:
     return isinstance(x, torch.Tensor) and x.requires_grad
-
-
-def _flat(x: Any) -> list[Any]:
-    """Returns the elements of nested tuples, lists and dicts, in their order."""
-    if isinstance(x, dict):
-        x = list(x.values())
-    return [leaf for part in x for leaf in _flat(part)] if isinstance(x, (list, tuple)) else [x]
 
 
 def _type_name(x: Any) -> str:

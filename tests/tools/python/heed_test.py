@@ -525,7 +525,7 @@ class Peers(unittest.TestCase):
 
 class Package(unittest.TestCase):
     def test_doctests(self):
-        for module in (heed, heed._check, heed._problem):
+        for module in (heed, heed._check):
             result = doctest.testmod(module, optionflags=doctest.ELLIPSIS)
             self.assertEqual(result.failed, 0)
             self.assertGreater(result.attempted, 1)

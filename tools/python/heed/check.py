@@ -14,16 +14,48 @@ import argparse
 import functools
 import inspect
 import math
+import pathlib
 import re
 import sys
+import traceback
+import types
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ._check import Report
-from ._problem import Check, UsageError, describe, load
+from ._check import Check, Report
 
 MAX_ELEMENTS = 10**7  # of one input
 NEEDED = "needs a function without arguments that returns heed.Check, or a torch.autograd.Function"
+
+
+class UsageError(Exception):
+    """A command line or a file that a command cannot use. Its text is the message."""
+
+
+def load(path: str) -> types.ModuleType:
+    """Runs a Python file as a module. Raises UsageError if it is missing or raises an exception."""
+    module = types.ModuleType("heed_file")
+    module.__file__ = path
+    try:
+        source = pathlib.Path(path).read_bytes()
+    except OSError as e:
+        raise UsageError(f"{path} cannot be read: {e.strerror}; give the path of a Python file") from e
+    # The file can import files of its folder, as a program can.
+    sys.path.insert(0, str(pathlib.Path(path).resolve().parent))
+    sys.modules[module.__name__] = module  # dataclasses need it
+    try:
+        exec(compile(source, path, "exec"), module.__dict__)
+    except (Exception, SystemExit) as e:
+        if isinstance(e, ModuleNotFoundError) and e.name == "torch":
+            raise UsageError(f"{path} needs PyTorch, which is not installed: pip install torch") from e
+        raise UsageError(f"{path} cannot be loaded: {describe(e, path)}") from e
+    return module
+
+
+def describe(e: BaseException, path: str) -> str:
+    """Returns the type and text of an exception, and the last line of the file `path` that it passed."""
+    lines = [frame.lineno for frame in traceback.extract_tb(e.__traceback__) if frame.filename == path]
+    return f"{type(e).__name__}: {e}" + (f" ({path}, line {lines[-1]})" if lines else "")
 
 
 def find(path: str, name: str, inputs: str | None) -> Callable[[], Report]:
@@ -70,10 +102,10 @@ def random_inputs(text: str) -> list[Any]:
         if math.prod(shapes[-1]) > MAX_ELEMENTS or len(shapes[-1]) > 8:
             raise UsageError(f"--inputs: '{word}' is too large; an input has at most {MAX_ELEMENTS} elements and "
                              "8 axes")  # fmt: skip
-    if len(types := {word[:3] for word in words}) != 1:
-        raise UsageError(f"--inputs: '{text}' has {'no input' if not types else 'both f32 and f64'}; needs inputs of "
+    if len(dtypes := {word[:3] for word in words}) != 1:
+        raise UsageError(f"--inputs: '{text}' has {'no input' if not dtypes else 'both f32 and f64'}; needs inputs of "
                          "one type, such as 'f64[4,5] f64[5]'")  # fmt: skip
-    dtype = torch.float64 if types == {"f64"} else torch.float32
+    dtype = torch.float64 if dtypes == {"f64"} else torch.float32
     generator = torch.Generator().manual_seed(1)
     return [torch.randn(s, generator=generator, dtype=dtype).requires_grad_() for s in shapes]
 

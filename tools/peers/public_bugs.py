@@ -4,7 +4,7 @@ torch.autograd.gradcheck and gradgradcheck, jax.test_util.check_grads and heed, 
 checks the wrong function and its right twin. Prints the Markdown table of all cases, the counts and what heed misses.
 
     cmake --build build/release --target heed_python
-    python tools/peers/public_bugs.py                          # all cases: 15 minutes
+    python tools/peers/public_bugs.py                          # all cases: 20 minutes
     python tools/peers/public_bugs.py warp-1732-1 mlx-628      # these cases
     python tools/peers/public_bugs.py --check tools/peers/PUBLIC_BUGS_TABLE.md   # compares a page with a new run
 """
@@ -15,7 +15,6 @@ import itertools
 import multiprocessing
 import os
 import pathlib
-import signal
 import sys
 import warnings
 
@@ -24,7 +23,7 @@ import torch
 
 from public_bugs_cases import CASES, RIGHT
 
-TIMEOUT = 1800  # seconds of a checker for one function
+TIMEOUT = 1800  # seconds for a checker and a function
 LOW = (torch.float16, torch.bfloat16)
 # Why heed misses a wrong function, or does not accept a right one. A miss that is not in this list is printed, too.
 REASONS = {
@@ -188,14 +187,14 @@ def isolated(checker, case, variants):
     send.close()
     answers = []
     try:
-        while len(answers) < len(variants):
-            answers.append(receive.recv() if receive.poll(TIMEOUT) else "no answer: timeout")
+        while len(answers) < len(variants) and receive.poll(TIMEOUT):
+            answers.append(receive.recv())
     except EOFError:                                    # the process has ended
         process.join()
-        answers.append("crashes: " + signal.strsignal(-process.exitcode))
+        answers += [f"crashes: exit code {process.exitcode}"] * (len(variants) - len(answers))
     process.kill()
     process.join()
-    return answers + ["no answer"] * (len(variants) - len(answers))
+    return answers + ["no answer: timeout"] * (len(variants) - len(answers))
 
 
 WORDS = {"accepted": "passes", "refused": "refuses"}
@@ -210,7 +209,8 @@ def word(answers):
         return "passes" if right == "accepted" else f"**{WORDS.get(right, right)}**"
     if right == "accepted":
         return {"refused": "found", "raises": "found, raises"}.get(wrong[0], f"**{WORDS.get(wrong[0], wrong[0])}**")
-    return f"**{WORDS.get(right, right)} {'both' if right == wrong[0] else 'the right one'}**"
+    first = WORDS.get(right, right)
+    return f"**{first} both**" if right == wrong[0] else f"**right one: {first}**"
 
 
 def run(cases):

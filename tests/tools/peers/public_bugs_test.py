@@ -7,10 +7,13 @@ and gradcheck return for some of them, and that --check finds a changed line.
 """
 import contextlib
 import io
+import os
 import pathlib
 import re
+import signal
 import sys
 import tempfile
+import time
 
 sys.dont_write_bytecode = True
 PEERS = pathlib.Path(__file__).resolve().parents[3] / "tools/peers"
@@ -219,4 +222,16 @@ with tempfile.TemporaryDirectory() as folder:
     changed, status = run("llm.c-763", *COLUMNS, "--check", str(page))
     assert status == 1 and changed.startswith("+| [llm.c-763]"), changed
 assert run("x")[1].startswith("unknown keys: x")
+
+# A checker that crashes or takes too long does not end the comparison.
+public_bugs.CHECKERS["crash"] = lambda case, wrong: os.kill(os.getpid(), signal.SIGSEGV) if wrong else "accepted"
+public_bugs.CHECKERS["sleep"] = lambda case, wrong: time.sleep(60) or "accepted"
+assert public_bugs.isolated("crash", CASES[0], [False, True]) == ["accepted", "crashes: exit code -11"]
+public_bugs.TIMEOUT = 0.1
+assert public_bugs.isolated("sleep", CASES[0], [False, True]) == ["no answer: timeout"] * 2
+words = {("accepted", "refused: text"): "found", ("accepted", "accepted"): "**passes**",
+         ("accepted", "undecided"): "**undecided**", ("refused", "refused"): "**refuses both**",
+         ("refused", "accepted"): "**right one: refuses**", ("accepted", "crashes: 1"): "**crashes**",
+         ("accepted",): "passes", ("undecided",): "**undecided**"}
+assert {answers: public_bugs.word(answers) for answers in words} == words
 print("public_bugs: passed")

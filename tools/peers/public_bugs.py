@@ -9,8 +9,8 @@ checks the wrong function and its right twin. Prints the Markdown table of all c
     python tools/peers/public_bugs.py --check tools/peers/PUBLIC_BUGS_TABLE.md   # compares a page with a new run
 """
 import argparse
-import collections
 import difflib
+import functools
 import itertools
 import multiprocessing
 import os
@@ -198,12 +198,13 @@ def isolated(checker, case, variants):
 
 
 WORDS = {"accepted": "passes", "refused": "refuses"}
+NO_ANSWER = ("not possible", "not installed", "-")
 
 
 def word(answers):
     """Returns the word of the table: for a right function, or for a right one and its wrong twin."""
     right, *wrong = [a.split(":")[0] for a in answers]
-    if right in ("not possible", "not installed", "-"):
+    if right in NO_ANSWER:
         return right
     if not wrong:
         return "passes" if right == "accepted" else f"**{WORDS.get(right, right)}**"
@@ -233,22 +234,28 @@ def table(cases, answers):
 
 
 def summary(cases, answers):
-    """Counts of each kind: wrong functions found whose twins are accepted, and right functions accepted."""
-    def cells(chosen):
-        words = [[word(answers[c.key, checker]) for c in chosen] for checker in CHECKERS]
-        return [ws[0] if set(ws) in ({"-"}, {"not possible"}) else
-                f"{sum(w in good for w in ws)} of {sum(w != '-' for w in ws)}" for ws in words]
+    """Counts wrong functions that are found, and right ones that are accepted, of those that a checker can be given."""
+    def row(name, count):
+        return f"| {name} | " + " | ".join(count(checker) for checker in CHECKERS) + " |"
 
-    good = ("found", "found, raises", "passes")
-    lines = ["| kind | " + " | ".join(CHECKERS) + " |", "| --- |" + " --- |" * len(CHECKERS)]
-    wrong = [c for c in cases if c in CASES]
-    for kind in dict.fromkeys(c.kind for c in wrong):
-        lines.append(f"| wrong: {kind} | " + " | ".join(cells([c for c in wrong if c.kind == kind])) + " |")
-    for name, chosen in ("wrong, all", wrong), ("right functions accepted", [c for c in cases if c in RIGHT]):
-        lines.append(f"| {name} | " + " | ".join(cells(chosen)) + " |")
-    twins = collections.Counter(checker for c in wrong for checker in CHECKERS
-                                if answers[c.key, checker][0].startswith("accepted"))
-    return [*lines, "| right twins accepted | " + " | ".join(f"{twins[k]} of {len(wrong)}" for k in CHECKERS) + " |"]
+    def found(chosen, checker):
+        words = [word(answers[c.key, checker]) for c in chosen]
+        if set(words) in ({"-"}, {"not possible"}):
+            return words[0]
+        return f"{sum(w.startswith('found') for w in words)} of {len(words) - words.count('-')}"
+
+    def accepted(chosen, checker):
+        rights = [answers[c.key, checker][0].split(":")[0] for c in chosen]
+        rights = [r for r in rights if r not in NO_ANSWER]
+        return f"{rights.count('accepted')} of {len(rights)}"
+
+    wrong, right = [c for c in cases if c in CASES], [c for c in cases if c in RIGHT]
+    kinds = {kind: [c for c in wrong if c.kind == kind] for kind in dict.fromkeys(c.kind for c in wrong)}
+    return [row("kind", str), "| --- |" + " --- |" * len(CHECKERS),
+            *(row(f"wrong: {kind}", functools.partial(found, chosen)) for kind, chosen in kinds.items()),
+            row("wrong, all", functools.partial(found, wrong)),
+            row("right twins accepted", functools.partial(accepted, wrong)),
+            row("right functions accepted", functools.partial(accepted, right))]
 
 
 def misses(cases, answers):

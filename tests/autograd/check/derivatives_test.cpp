@@ -73,28 +73,28 @@ F changed(const F& right, Change change) {
   };
 }
 
-Tensor softmax_of(Args x) { return softmax(x[0], -1); }
+Tensor tensor_softmax(Args x) { return softmax(x[0], -1); }
 Tensor cube(Args x) { return x[0] * x[0] * x[0]; }
 
 template <class T>
-const Arrays<T> kRow = {{T(0.3), T(-1.2), T(0.7), T(2.1), T(-0.4)}};
+const Arrays<T> kPoint = {{T(0.3), T(-1.2), T(0.7), T(2.1), T(-0.4)}};
 
 TEMPLATE_TEST_CASE("right second derivatives pass in both types", "", float, double) {
   using T = TestType;
   const DifferentiableFunction functions[] = {
-      softmax_of, cube, [](Args x) { return layer_norm(x[0], x[0].shape()); },
+      tensor_softmax, cube, [](Args x) { return layer_norm(x[0], x[0].shape()); },
       [](Args x) { return exp(x[0]) * x[1]; }, [](Args x) { return relu(x[0]) * x[1]; }};
   for (const DifferentiableFunction& f : functions) {
     Derivatives<T> d = derivatives_of<T>(f);
     d.jvp = {};
     CAPTURE(&f - functions);
-    const CheckReport report = check(d, {kRow<T>[0], { T(1.5), 2, T(-0.5), T(0.25), 3 }});
+    const CheckReport report = check(d, {kPoint<T>[0], { T(1.5), 2, T(-0.5), T(0.25), 3 }});
     CHECK(report.ok());
     CHECK(report.order == 2);
     CHECK(report.entries[1] == 15);
     for (const Oracle oracle : kAllOracles) CHECK(report.by(2, oracle).checked >= 13);
     CHECK(report.by(2, Oracle::kDual).worst.digits() > (std::is_same_v<T, float> ? 5 : 14));
-    CHECK(check(d, {kRow<T>[0], kRow<T>[0]}, {.order = 1}).order == 1);
+    CHECK(check(d, {kPoint<T>[0], kPoint<T>[0]}, {.order = 1}).order == 1);
   }
 }
 
@@ -102,7 +102,7 @@ TEST_CASE("wrong second derivatives fail, and the message names the entry") {
   const auto fails = [](const TensorBackward& backward, const std::string& name) {
     Derivatives<double> f = derivatives_of<double>(cube, backward);
     f.jvp = {};
-    const CheckReport report = check(f, kRow<double>);
+    const CheckReport report = check(f, kPoint<double>);
     CHECK(report.verdict == Verdict::kWrong);
     CHECK(
         report.message.starts_with("order 2 (inputs from 1 on are dy, the gradients of the "
@@ -127,10 +127,10 @@ TEST_CASE("wrong second derivatives fail, and the message names the entry") {
 }
 
 TEST_CASE("an asymmetric second derivative fails, even if differences do not see it") {
-  Derivatives<double> f = derivatives_of<double>(softmax_of);
+  Derivatives<double> f = derivatives_of<double>(tensor_softmax);
   f.jvp = {};
   f.backward2 = changed(f.backward2, [](Arrays<double>& g, auto&...) { g[0][3] *= 1 + 3e-11; });
-  const CheckReport report = check(f, kRow<double>);
+  const CheckReport report = check(f, kPoint<double>);
   CHECK(report.verdict == Verdict::kWrong);
   CHECK(message_contains(report, "the transposed entries (symmetry) give "));
 }
@@ -141,39 +141,39 @@ TEST_CASE("without a second derivative, order 2 is vacuous") {
   f.backward2 = {};
   for (const bool throws : {false, true}) {
     if (throws) f.backward2 = [](auto&...) -> Arrays<double> { throw NoSecondDerivative(); };
-    const CheckReport report = check(f, kRow<double>, {.order = 2});
+    const CheckReport report = check(f, kPoint<double>, {.order = 2});
     CHECK(report.verdict == Verdict::kVacuous);
     CHECK(report.message == "order 2: no second derivative");
     CHECK(report.digits() > 8);
   }
   f.backward2 = [](const auto& x, auto&...) { return x; };
-  CHECK(check(f, kRow<double>).message == "backward2 returns 1 arrays for 2 arrays");
-  CHECK_THROWS_AS(check(f, kRow<double>, {.order = 3}), ValueError);
+  CHECK(check(f, kPoint<double>).message == "backward2 returns 1 arrays for 2 arrays");
+  CHECK_THROWS_AS(check(f, kPoint<double>, {.order = 3}), ValueError);
 }
 
 TEMPLATE_TEST_CASE("a right jvp passes in both types, and one wrong output is named", "", float,
                    double) {
   using T = TestType;
-  Derivatives<T> f = derivatives_of<T>(softmax_of);
-  const CheckReport right = check_jvp<T>(f.forward, f.jvp, kRow<T>);
+  Derivatives<T> f = derivatives_of<T>(tensor_softmax);
+  const CheckReport right = check_jvp<T>(f.forward, f.jvp, kPoint<T>);
   CHECK(right.ok());
   CHECK(right.checked() == 5);
   CHECK(right.killed == 3);
-  CHECK(check(f, kRow<T>).by(1, Oracle::kDual).checked == 5);
+  CHECK(check(f, kPoint<T>).by(1, Oracle::kDual).checked == 5);
   f.jvp = changed(f.jvp, [](Arrays<T>& y, auto&...) { y[0][3] *= T(1.01); });
-  const CheckReport wrong = check_jvp<T>(f.forward, f.jvp, kRow<T>);
+  const CheckReport wrong = check_jvp<T>(f.forward, f.jvp, kPoint<T>);
   CHECK(wrong.verdict == Verdict::kWrong);
   CHECK(message_contains(wrong, ": jvp returns "));
   CHECK(message_contains(wrong, "for output [3]"));
-  const CheckReport both = check(f, kRow<T>);
+  const CheckReport both = check(f, kPoint<T>);
   CHECK(both.verdict == Verdict::kWrong);
   CHECK(message_contains(both, ", values of jvp give "));
 }
 
 TEST_CASE("jvps that are wrong in other ways fail") {
-  Derivatives<double> f = derivatives_of<double>(softmax_of);
+  Derivatives<double> f = derivatives_of<double>(tensor_softmax);
   const auto message = [&](const auto& change) {
-    const CheckReport report = check_jvp<double>(f.forward, changed(f.jvp, change), kRow<double>);
+    const CheckReport report = check_jvp<double>(f.forward, changed(f.jvp, change), kPoint<double>);
     CHECK(report.verdict == Verdict::kWrong);
     return report.message;
   };
@@ -201,7 +201,7 @@ TEST_CASE("jvps that are wrong in other ways fail") {
   // Differences have 11 digits, and backward has 15.
   f.backward2 = {};
   f.jvp = changed(f.jvp, [](Arrays<double>& y, auto&) { y[0][3] *= 1 + 1e-12; });
-  CHECK(check(f, kRow<double>).verdict == Verdict::kWrong);
+  CHECK(check(f, kPoint<double>).verdict == Verdict::kWrong);
 }
 
 TEST_CASE("one wrong entry of the jvp of many is named, and kinks are moved") {

@@ -140,7 +140,24 @@ class CallChecker {
                     right_.outputs[*k]);
     const Values v = placed.is_gradient ? cotangent(placed) : right_.v;
     const Values expected = v == right_.v ? right_.gradient : backward(v);
-    return is_right(backward(v, placed), v, expected, prefix + "backward", other);
+    const Values g = backward(v, placed);
+    if (is_right(g, v, expected, prefix + "backward", other)) return true;
+    if (placed.layout > ArrayLayout::kOffset && placed.layout < ArrayLayout::kMissing)
+      diagnose(g, expected);
+    return false;
+  }
+
+  // Stores the diagnosis of g, a gradient that is wrong for an array that is not contiguous.
+  void diagnose(const Values& g, const Values& expected) {
+    std::size_t k = 0;
+    for (std::size_t i = 0; i < f_.inputs.size(); ++i) {
+      std::int64_t agree = 0;
+      for (const std::size_t end = k + std::size_t(f_.inputs[i].numel()); k < end; ++k)
+        agree += std::abs(g[k] - expected[k]) <= std::cbrt(f_.roundoff()) * std::abs(expected[k]);
+      if (agree == f_.inputs[i].numel()) continue;
+      report_.diagnosis = contiguous_only(i, agree, f_.inputs[i].numel());
+      return;
+    }
   }
 
   // Returns inputs that are a few percent smaller than x, by different factors.
@@ -233,7 +250,8 @@ std::string element_name(const char* kind, const std::vector<Shape>& shapes, std
 void check_calls(const CheckedFunction& f, const RightCall& right, CheckReport& report) {
   CallChecker checker(f, right, report);
   checker.check_repetitions();
-  checker.check_layouts();
+  // A backward that changes its arguments may raise an exception for strides of 0.
+  if (!f.foreign || f.foreign->changed.empty()) checker.check_layouts();
   checker.check_unchanged();
 }
 

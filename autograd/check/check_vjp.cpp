@@ -245,11 +245,12 @@ CheckedFunction gradient_function(const CheckedFunction& f, Values x, const Valu
   };
   // backward may add terms of the size of <dy, y> / x, which cancel.
   const Values y = f.forward(f.x);
-  double terms = 0, largest = 0;
+  double terms = 0, largest = 0;  // `least` avoids a division by 0 or by a subnormal number
   for (std::size_t o = 0; o < y.size(); ++o) terms = std::hypot(terms, y[o] * dy[o]);
   for (const double e : f.x) largest = std::max(largest, std::abs(e));
+  const double least = largest == 0 ? 1 : std::max(0x1p-1000, f.roundoff() * largest);
   for (const double e : f.x)
-    g.least_noise.push_back(terms * f.roundoff() / (e == 0 ? largest : std::abs(e)));
+    g.least_noise.push_back(terms * f.roundoff() / std::max(least, e == 0 ? largest : std::abs(e)));
   g.exact = [=](const Values& both, const Values& t) {
     const Values by_x = f.backward2(first(both), last(both), first(t));
     ExactDerivative d{f.backward(first(both), last(t)), {}};

@@ -41,10 +41,10 @@ struct NoSecondDerivative {};
 /// A function and its derivatives. Derivatives that are empty are not checked.
 template <class T>
 struct Derivatives {
-  ForwardFunction<T> forward;
-  BackwardFunction<T> backward = {};
-  SecondBackwardFunction<T> backward2 = {};
-  JvpFunction<T> jvp = {};
+  ForwardFunction<T> forward;                ///< computes the outputs
+  BackwardFunction<T> backward = {};         ///< computes J(x)^T v
+  SecondBackwardFunction<T> backward2 = {};  ///< computes the derivatives of backward
+  JvpFunction<T> jvp = {};                   ///< computes J(x) t
 };
 
 /// Options of check_vjp, check_jvp and check_derivatives.
@@ -100,9 +100,10 @@ CheckReport check_derivatives(const Derivatives<T>& f, const std::vector<std::ve
 /// edge of its domain), and about 18 to 180 times in float.
 ///
 /// The verdict is also kWrong if backward returns gradients of other lengths than the inputs, if a
-/// value or gradient is NaN or infinite, if a second run with the same arguments returns different
-/// bits, or if the gradient of zero cotangents is not zero. Therefore forward and backward must not
-/// keep state between calls.
+/// value or gradient is NaN or infinite, if a second run with the same arguments returns a result
+/// that differs by more than its rounding errors and 2^16 of the largest element, or if the
+/// gradient of zero cotangents is not zero. Therefore forward and backward must not keep state
+/// between calls.
 ///
 /// If the verdict is kWrong, CheckReport::diagnosis names the mistake, if one of a short list
 /// explains the gradient. For this, forward runs again for some of the entries: for all of them if

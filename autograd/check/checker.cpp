@@ -22,6 +22,9 @@ constexpr int kMostQuiet = 4;
 // Rounding error of a given derivative along the scale of an entry, as a multiple of the noise of
 // forward.
 constexpr double kGivenNoise = 0x1p11;
+// Results of two equal calls may differ by at most this many roundings of the largest element:
+// additions in another order do.
+constexpr double kUnequal = 0x1p16;
 
 // Returns the smallest power of two above |x|, or 1 if x is 0.
 double power_of_two_above(double x) {
@@ -35,6 +38,15 @@ std::string number_text(double x) {
   text.precision(10);
   text << x;
   return text.str();
+}
+
+// Returns the noise, or `share` of the largest value if that is less. The noise of random numbers
+// is as large as they are.
+Values limited(Values noise, const Values& values, double share) {
+  double largest = 0;
+  for (const double e : values) largest = std::max(largest, std::abs(e));
+  for (double& n : noise) n = std::min(n, share * largest);
+  return noise;
 }
 
 bool is_not_finite(double x) { return !std::isfinite(x); }
@@ -196,14 +208,8 @@ bool Checker::prepare() {
     fail("not finite: " + output_name(std::size_t(bad - y.begin())) + "; choose other inputs");
   if (const Values again = f_.forward(f_.x); report_.ok() && again != y) {
     report_.add_spread(again, y);
-    const auto noise = [&] {  // limited, because the noise of random numbers is as large as they
-      double largest = 0;
-      for (const double e : y) largest = std::max(largest, std::abs(e));
-      Values limited = noise_of_forward();
-      for (double& n : limited) n = std::min(n, std::cbrt(f_.roundoff()) * largest);
-      return limited;
-    };
-    if (find_difference(again, y, f_.outputs, f_, noise))
+    if (find_difference(again, y, f_.outputs, f_,
+                        [&] { return limited(noise_of_forward(), y, kUnequal * f_.roundoff()); }))
       fail("a second run of " + f_.names.forward + " returns different bits; fix its random seed");
   }
   if (report_.ok()) add_cotangents(y.size());
@@ -286,8 +292,9 @@ void Checker::run_backward(const Values& v) {
          ", or choose other inputs");
   if (const Values again = gradient_for(v); report_.ok() && again != g) {
     report_.add_spread(again, g);
-    if (const auto k =
-            find_difference(again, g, f_.inputs, f_, [&] { return noise_of_backward(v, g); }))
+    if (const auto k = find_difference(again, g, f_.inputs, f_, [&] {
+          return limited(noise_of_backward(v, g), g, kUnequal * f_.roundoff());
+        }))
       fail("the second " + f_.names.backward + " after one " + f_.names.forward + " returns " +
            number_text(again[*k]) + " for " + entry_at(*k).name() + ", the first one " +
            number_text(g[*k]) + "; " + f_.names.backward +
@@ -366,36 +373,6 @@ std::vector<std::size_t> Checker::sample(std::size_t input, std::int64_t taken, 
     entries.push_back(starts_[input] + std::size_t(begin + within));
   }
   return entries;
-}
-
-// Returns true if an output seems to have a kink where entry k moves. One step suffices if the kink
-// is exactly at x.
-bool Checker::seems_kinked(std::size_t k) const {
-  const Direction along{entry_at(k), {{k, own_scale(k)}}};
-  return std::ranges::any_of(differences_at(line_along(along), noise_, 0x1p-9, f_.single),
-                             [](const Difference& d) { return d.kink; });
-}
-
-// Moves each entry that was moved off a kink to the other side of the kink, at the same distance.
-void Checker::mirror() {
-  mirrored_ = true;
-  for (const MovedEntry& m : report_.moved) {
-    double& x = f_.x[starts_[m.entry.input] + std::size_t(m.entry.at)];
-    x = 2 * m.from - m.to;
-    if (f_.single) x = double(float(x));
-  }
-}
-
-// Moves an entry off a kink by 3 to 6 % of the entry's scale. The distance is random, so that two
-// equal entries become different.
-void Checker::move(const Direction& along) {
-  const std::size_t k = along.moves[0].first;
-  if (++moves_[k] == 1) report_.moved.push_back({along.entry, f_.x[k], 0});
-  f_.x[k] = shifted(along, (1 + random_.uniform_double()) / 32)[k];
-  const auto is_same = [&](const MovedEntry& m) {
-    return m.entry.input == along.entry.input && m.entry.at == along.entry.at;
-  };
-  std::find_if(report_.moved.rbegin(), report_.moved.rend(), is_same)->to = f_.x[k];
 }
 
 }  // namespace heed::autograd

@@ -34,8 +34,8 @@ Diagnosis contiguous_only(std::size_t input, std::int64_t agree, std::int64_t of
 
 /// A number with the largest error that rounding and differences can cause.
 struct Estimate {
-  double value = 0;
-  double noise = 0;
+  double value = 0;  ///< the number
+  double noise = 0;  ///< its largest error
 };
 
 /// For compared entries of one input, at their row-major positions: the right values of the

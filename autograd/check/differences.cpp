@@ -145,7 +145,12 @@ std::vector<Difference> best_differences(const Line& f, std::span<const double> 
       if (!needs_this(best[o])) continue;
       const Difference d = at_step(points, o, noise[o], single ? 0x1p-24 : 0x1p-53);
       const bool moves = best[o].moves || d.moves;
-      if (better(d, best[o]) && !hides_kink(d, best[o])) best[o] = d;
+      const bool takes = better(d, best[o]) && !hides_kink(d, best[o]);
+      // A coarse step can find a far smaller jump than a fine step. Gradients in both ranges pass.
+      const bool joins = d.kink && best[o].kink && (takes || step <= kSteps[0]);
+      const double reach = std::abs(d.value - best[o].value) + std::max(d.reach, best[o].reach);
+      if (takes) best[o] = d;
+      if (joins && std::isfinite(reach)) best[o].reach = reach;
       best[o].moves = moves;
       if (std::isfinite(best[o].error)) largest = std::max(largest, std::abs(best[o].value));
     }

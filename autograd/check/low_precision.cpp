@@ -157,7 +157,7 @@ CheckReport check_low_precision(const CheckedFunction& given, const CheckedFunct
       for (std::size_t k = at; k < at + array.size; ++k)
         if (!std::isfinite(g[k]))
           report.refuse(Verdict::kWrong, array.name + " is not finite; choose other inputs");
-      array.add(&g[at], &p[at], &r[at], type);
+      array.add(g.data() + at, p.data() + at, r.data() + at, type);
       at += array.size;
     }
   }

@@ -83,9 +83,10 @@ struct KindCounts {
 
 /// Result of the check of a function in float16 or bfloat16 (low_precision.h).
 struct LowPrecision {
-  int inputs = 0;                       ///< number of inputs; 0 if there was no such check
-  double ratio = 0;                     ///< R: the error as a multiple of that of the plain version
-  double factor = 1, factor_error = 0;  ///< the fitted factor that is farthest from 1
+  int inputs = 0;           ///< number of inputs; 0 if there was no such check
+  double ratio = 0;         ///< R: the error as a multiple of that of the plain version
+  double factor = 1;        ///< the fitted factor that is farthest from 1
+  double factor_error = 0;  ///< its standard error
 };
 
 /// Result of gradcheck, check_vjp, check_jvp or check_derivatives.
@@ -106,9 +107,10 @@ struct CheckReport {
   /// Number of entries that were not compared, because they stay on a kink wherever they are moved.
   std::int64_t on_kink = 0;
   std::uint64_t seed = 0;  ///< seed of the random cotangents and directions
-  /// Memory layouts of the arrays, and kinds of repeated calls. They are checked if all comparisons
-  /// passed, but not by gradcheck.
-  KindCounts layouts, repeated;
+  /// Memory layouts of the arrays. They are checked if all comparisons passed, but not by
+  /// gradcheck.
+  KindCounts layouts;
+  KindCounts repeated;  ///< kinds of repeated calls, checked as `layouts`
   /// Largest difference of results of equal calls, as a fraction of their largest element; 0 if
   /// equal calls return equal bits.
   double spread = 0;

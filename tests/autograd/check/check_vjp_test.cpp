@@ -146,9 +146,10 @@ TEST_CASE("a malformed gradient fails with a message") {
         "not finite: the gradient of input 1 at [2]");
   fails([](Arrays<double>& g) { g[0][0] = HUGE_VAL; },
         "not finite: the gradient of input 0 at [0]");
-  fails([](Arrays<double>& g) { g[1][0] += 1e-300; },
-        "backward is not linear in dy, the gradient of the output: for dy = 0 it returns 1e-300 for "
-        "input 1 at [0]");
+  fails(
+      [](Arrays<double>& g) { g[1][0] += 1e-300; },
+      "backward is not linear in dy, the gradient of the output: for dy = 0 it returns 1e-300 for "
+      "input 1 at [0]");
   int runs = 0;
   fails([&](Arrays<double>& g) { g[0][1] += ++runs * 1e-9; },
         "the second backward after one forward returns ");

@@ -215,7 +215,7 @@ for key, words in EXPECTED.items():
     assert row.endswith(f" | {words} |"), (row, words)
 assert "| wrong, all | 2 of 7 | 1 of 1 | 7 of 7 |" in out, out
 with tempfile.TemporaryDirectory() as folder:
-    page = pathlib.Path(folder, "page.md")
+    page = pathlib.Path(folder, "page.txt")
     page.write_text(out)
     assert run("llm.c-763", *COLUMNS, "--check", str(page))[1] == 0
     page.write_text(out.replace("found", "passes"))

@@ -338,6 +338,28 @@ class Calls(unittest.TestCase):
 
         self.assertEqual(self.check(backward).verdict, "wrong")
 
+    def test_a_backward_that_reads_memory_in_order(self):
+        def backward(a, b, dy):
+            return matmul_backward(a, b, dy.ravel(order="K").reshape(dy.shape))
+
+        report = self.check(backward)
+        self.assertEqual(report.diagnosis["kind"], "right only for contiguous input", report.text)
+
+    def test_a_result_that_drifts(self):
+        calls = []
+
+        def backward(x, dy):
+            calls.append(dy)
+            return 2 * x * dy * (1 + 3e-6 * (len(calls) % 2))
+
+        self.assertEqual(heed.check_vjp(lambda x: x * x, backward, np.array([0.5, -1.2])).verdict, "wrong")
+
+    def test_a_sample_of_inputs_of_different_sizes(self):
+        x, y = np.linspace(1, 2, 16), np.linspace(2, 3, 1000)
+        report = heed.check_vjp(lambda x, y: x * 3 + y.sum(),
+                                lambda x, y, dy: (2 * dy, np.full(1000, dy.sum())), [x, y], max_entries=1)  # fmt: skip
+        self.assertEqual(report.verdict, "wrong", report.text)
+
     def test_a_function_that_only_accepts_contiguous_arrays(self):
         def backward(a, b, dy):
             if not dy.flags.c_contiguous:

@@ -326,6 +326,9 @@ class Torch(unittest.TestCase):
         self.assertTrue(check(torch.matmul, (leaf(3, 4), leaf(4, 5)), order=2))
         self.assertTrue(check(torch.nn.Linear(3, 2).double(), leaf(4, 3), order=2))
         self.refused(ZeroDivisionError, "", lambda x: x * (1 // 0), leaf(3), order=2)
+        for function in torch.cos, torch.sigmoid, lambda x: x.softmax(-1):
+            self.assertTrue(check(function, torch.zeros(3, dtype=torch.float64, requires_grad=True), order=2))
+        self.assertTrue(check(torch.abs, leaf(3), order=2))  # its second derivative is a ZeroTensor
 
     def test_jvp(self):
         class Square(torch.autograd.Function):

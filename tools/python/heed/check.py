@@ -95,11 +95,11 @@ def random_inputs(text: str) -> list[Any]:
     words = re.sub(r"\s*,\s*", ",", text).split()
     shapes = []
     for word in words:
-        if not (match := re.fullmatch(r"(f32|f64)\[((?:\d+(?:,\d+)*)?)\]", word)):
+        if not (match := re.fullmatch(r"(f32|f64)\[((?:\d{1,18}(?:,\d{1,18})*)?)\]", word)):
             raise UsageError(f"--inputs: '{word}' is not an input; needs f32 or f64 and the sizes, such as 'f64[4,5]' "
                              "or 'f64[]'")  # fmt: skip
         shapes.append([int(size) for size in match[2].split(",") if size])
-        if math.prod(shapes[-1]) > MAX_ELEMENTS or len(shapes[-1]) > 8:
+        if math.prod(max(n, 1) for n in shapes[-1]) > MAX_ELEMENTS or len(shapes[-1]) > 8:
             raise UsageError(f"--inputs: '{word}' is too large; an input has at most {MAX_ELEMENTS} elements and "
                              "8 axes")  # fmt: skip
     if len(dtypes := {word[:3] for word in words}) != 1:

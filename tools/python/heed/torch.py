@@ -127,6 +127,8 @@ def check_jvp(
     'right'
     """
     calls = _Calls(function, inputs)
+    if calls.dtype not in _TYPES[:2]:
+        raise TypeError(f"the inputs are {calls.dtype}; check_jvp needs float64 or float32")
     problem = calls.problem(layouts)
     problem.jvp = calls.jvp
     return calls.run(problem, seed, max_entries)

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <span>
 #include <sstream>
 
 #include "autograd/check/call_checks.h"
@@ -102,16 +103,35 @@ void judge(const ResultArray& array, const Precision& type, CheckReport& report)
                                        "be 1 within 4 errors, and R at most 3");
 }
 
-// Checks layouts and repeated calls. Their results may differ by kCallRoundings roundings.
+// Returns the largest error of the plain version in each element of `results`, which are arrays[0],
+// arrays[1], ...
+Values plain_errors(std::span<const ResultArray> arrays, const Values& results) {
+  Values errors;
+  for (const ResultArray& array : arrays) {
+    double largest = 0;
+    for (std::size_t k = errors.size(); k < errors.size() + array.size; ++k)
+      largest = std::max(largest, std::abs(results[k]));
+    errors.resize(errors.size() + array.size, std::ranges::max(array.plain.error) * largest);
+  }
+  return errors;
+}
+
+// Checks layouts and repeated calls. Their results may differ by kCallRoundings roundings, and by
+// the errors of two right results, because another layout may select another kernel. `arrays` are
+// the outputs and the gradients.
 void check_low_precision_calls(CheckedFunction f, const Precision& type,
-                               const CheckOptions& options, CheckReport& report) {
+                               std::span<const ResultArray> arrays, const CheckOptions& options,
+                               CheckReport& report) {
   Generator random(options.seed);
   f.other_roundoff = kCallRoundings * type.roundoff / kRoundings;
   const Values y = f.forward(f.x);
   Values v = random_cotangent(y.size(), random);
   for (double& e : v) e = type.rounded(e);
-  const auto no_noise = [](const Values&, const Values& g) { return Values(g.size()); };
-  check_calls(f, {v, y, f.backward(f.x, v), Values(y.size()), no_noise}, report);
+  const std::size_t outputs = f.outputs.size();
+  const auto noise = [&](const Values&, const Values& g) {
+    return plain_errors(arrays.subspan(outputs), g);
+  };
+  check_calls(f, {v, y, f.backward(f.x, v), plain_errors(arrays.first(outputs), y), noise}, report);
 }
 
 }  // namespace
@@ -163,7 +183,7 @@ CheckReport check_low_precision(const CheckedFunction& given, const CheckedFunct
   }
   for (const ResultArray& array : arrays)
     if (report.ok()) judge(array, type, report);
-  if (report.ok()) check_low_precision_calls(given, type, options, report);
+  if (report.ok()) check_low_precision_calls(given, type, arrays, options, report);
   return report;
 }
 

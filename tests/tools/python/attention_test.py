@@ -291,7 +291,9 @@ class Attention(unittest.TestCase):
                               ({"dtype": "float16"}, "dtype is 'float16'"), ({"sizes": {"T": 3}}, "a size is 'T'"),
                               ({"casual": True}, "an option is 'casual'; needs one of scale, causal"),
                               ({"sizes": {"kv_heads": 3}}, "kv_heads that divides heads"),
-                              ({"sizes": {"keys": 5}}, "needs 1 < queries < keys")]:
+                              ({"sizes": {"keys": 5}}, "needs 1 < queries < keys"),
+                              ({"sizes": {"d": 0}}, "needs integers of at least 1"),
+                              ({"sizes": {"d": "4"}}, "needs integers of at least 1")]:
             self.assertRaisesRegex(ValueError, text, check_attention, *wrong(""), **options)
 
     def test_doctests(self):
@@ -334,6 +336,9 @@ class Torch(unittest.TestCase):
         detached = self.check(lambda q, k, v: attention(q.detach(), k, v))
         self.assertRegex(detached.text, "^wrong: plain: the gradient of q at .* is 0, the definition has")
         self.assertRaisesRegex(ValueError, "the output is torch.float32", self.check, lambda q, k, v: v.float())
+        self.assertRaisesRegex(TypeError, "returned a NoneType; needs one tensor", self.check, lambda q, k, v: None)
+        self.assertRaisesRegex(ValueError, "pass a Python function that calls it", self.check,
+                               torch.nn.functional.scaled_dot_product_attention)  # fmt: skip
 
     def test_doctests(self):
         import heed.torch

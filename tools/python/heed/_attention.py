@@ -190,9 +190,15 @@ def run(
                                *(("a size", name, tuple(SIZES)) for name in n)]:  # fmt: skip
         if value not in known:
             raise ValueError(f"{what} is '{value}'; needs one of {', '.join(known)}")
+    if any(not isinstance(size, int) or size < 1 for size in n.values()):
+        raise ValueError(f"sizes are {n}; needs integers of at least 1")
     if not 1 < n["queries"] < n["keys"] or n["heads"] % n["kv_heads"]:
         raise ValueError(f"sizes are {n}; needs 1 < queries < keys, and kv_heads that divides heads")
-    parameters = inspect.signature(function).parameters
+    try:
+        parameters = inspect.signature(function).parameters
+    except (TypeError, ValueError) as e:
+        raise ValueError("the parameters of the function cannot be read; pass a Python function that calls it, such as "
+                         "lambda q, k, v, causal=False: ...") from e  # fmt: skip
     names = {option: name for option, known in NAMES.items() for name in known if name in parameters}
     cases = _Cases(call, names, layout, dtype, n, seed, always)
     absent = {}

@@ -20,6 +20,7 @@ def check_attention(function: Callable[..., torch.Tensor], *, device: str = "cpu
 
     Raises:
         ValueError: as in heed.check_attention(), or the output has another shape or dtype.
+        TypeError: the output is not a tensor.
 
     >>> def attention(q, k, v, causal=False):
     ...     return torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=causal)
@@ -32,6 +33,8 @@ def check_attention(function: Callable[..., torch.Tensor], *, device: str = "cpu
         values = {n: torch.tensor(x, device=device) if isinstance(x, np.ndarray) else x for n, x in passed.items()}
         with torch.enable_grad():
             y = function(*xs, **values)
+        if not isinstance(y, torch.Tensor):
+            raise TypeError(f"the function returned a {type(y).__name__}; needs one tensor, the output")
         if tuple(y.shape) != dy.shape or y.dtype != xs[0].dtype:
             raise ValueError(f"the output is {y.dtype} of shape {tuple(y.shape)}; needs {xs[0].dtype}, {dy.shape}")
         yield y.detach().cpu().numpy()

@@ -179,8 +179,11 @@ class _Calls:
         self.check_leaves()
         self.graphs: list[_Graph] = []  # the last two forward passes
         self.last: tuple[Any, list[torch.Tensor | None]] = (None, [])  # the last gradients of outputs, as tensors
+        self.is_random = False
         with self.recording():
             self.first = self.call(self.tensors(self.values()))
+            states = [torch.get_rng_state(), *(torch.cuda.get_rng_state(d) for d in self.devices())]
+            self.is_random = any(not torch.equal(a, b[1]) for a, b in zip(states, self.random_states))
         self.check_outputs()
 
     def check_leaves(self) -> None:
@@ -240,6 +243,8 @@ class _Calls:
         with self.recording():
             report = run(problem, self.values(), seed, max_entries, order, others)
         notes = [*notes]
+        if self.is_random:
+            notes.append("the function draws random numbers: layouts of its inputs left out")
         notes += [f"result {i} ({_type_name(y)}) requires no gradient: left out"
                  for i, y in enumerate(self.first) if i not in self.checked]  # fmt: skip
         if self.checked != list(range(len(self.checked))):
@@ -251,11 +256,15 @@ class _Calls:
     @contextlib.contextmanager
     def recording(self) -> Iterator[None]:
         """Within it, calls can be made. Afterwards, torch's random state is as before."""
-        devices = sorted({leaf.device.index for leaf in self.leaves if leaf.device.type == "cuda"})
-        self.random_states = [(torch.cuda.set_rng_state, torch.cuda.get_rng_state(d), d) for d in devices]
-        self.random_states.append((torch.set_rng_state, torch.get_rng_state()))
+        devices = self.devices()
+        self.random_states = [(torch.set_rng_state, torch.get_rng_state())]
+        self.random_states += [(torch.cuda.set_rng_state, torch.cuda.get_rng_state(d), d) for d in devices]
         with torch.random.fork_rng(devices), torch.enable_grad():
             yield
+
+    def devices(self) -> list[int]:
+        """Returns the indices of the GPUs that have checked tensors."""
+        return sorted({leaf.device.index for leaf in self.leaves if leaf.device.type == "cuda"})
 
     def restart(self) -> None:
         """Sets torch's random state to that of the caller."""
@@ -263,8 +272,10 @@ class _Calls:
             set_state(*state)
 
     def tensors(self, arrays: Arrays) -> Tensors:
-        # Parameters keep their layout, because their module makes them.
-        arrays = [x if i < len(self.places) else x.copy() for i, x in enumerate(arrays)]
+        # Parameters keep their layout, because their module makes them. So do the inputs of a function that draws random
+        # numbers: the mask of dropout depends on the strides.
+        kept = 0 if self.is_random else len(self.places)
+        arrays = [x if i < kept else x.copy() for i, x in enumerate(arrays)]
         return [like(leaf, x) for leaf, x in zip(self.leaves, arrays)]
 
     def call(self, xs: Tensors) -> list[Any]:

@@ -122,8 +122,8 @@ class CallChecker {
     std::size_t begin = 0;
     for (std::size_t o = 0; o < placed.index; ++o) begin += std::size_t(f_.outputs[o].numel());
     const auto n = std::size_t(f_.outputs[placed.index].numel());
-    if (placed.layout == ArrayLayout::kZeroStrides) std::fill_n(v.begin() + begin, n, v[begin]);
-    if (placed.layout == ArrayLayout::kMissing) std::fill_n(v.begin() + begin, n, 0.0);
+    if (placed.layout == ArrayLayout::kZeroStrides) std::fill_n(v.data() + begin, n, v[begin]);
+    if (placed.layout == ArrayLayout::kMissing) std::fill_n(v.data() + begin, n, 0.0);
     return v;
   }
 

@@ -223,7 +223,7 @@ void add_right_before(const Input& x, bool zero, Explanations& out) {
     bool first = begin == 1;
     for (int a = 0; flat && a < x.shape.rank(); ++a)
       first |= begin == x.shape.sub(a, x.shape.rank()).numel();
-    if (zero ? nonzero > 0 || begin == 0 : first || before < 2 || others < 2) continue;
+    if (zero ? nonzero > 0 : first || before < 2 || others < 2) continue;
     const std::string name = flat ? "the flattened input" : "axis " + std::to_string(axis);
     add_right_where(x, std::to_string(begin) + " of " + name, out, [&](std::size_t at) {
       return index(at) < begin || (is_zero(x.right.at(at)) && x.is_given_zero(at));

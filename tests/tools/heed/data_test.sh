@@ -31,6 +31,8 @@ refuses 2 "one file" train --text sums.txt --lines sums.txt
 refuses 2 "for the task lines" train urn --lines sums.txt
 expect 0 train --lines sums.txt --context 6 "${small[@]}" --out short
 err_has "lines are longer than 5 tokens"
+refuses 2 "sequences of lines end at different positions; give --at" study short --samples 4 --of logit:1
+expect 0 study short --samples 4 --repeat-random 2x2 --of logit:1  # these sequences end together
 
 # --- a held-out file: the loss equals that of eval --text or --lines on this file, and --resume needs the file
 for i in $(seq 60); do echo "line $i: the quick brown fox"; done > train.txt

@@ -142,9 +142,8 @@ CheckReport check_low_precision(const CheckedFunction& given, const CheckedFunct
   CheckReport report;
   report.seed = options.seed, report.entries[0] = std::ssize(given.x);
   if (!reference.forward) {
-    report.refuse(Verdict::kVacuous,
-                  "there is no verdict without a reference: the same function in float64" +
-                      rounding_by_step(given, type.roundoff));
+    report.refuse(Verdict::kVacuous, "a verdict needs a reference: the same function in float64" +
+                                         rounding_by_step(given, type.roundoff));
     return report;
   }
   const CheckReport right = check_function(
@@ -207,8 +206,7 @@ std::string rounding_by_step(const CheckedFunction& f, double roundoff) {
   std::ostringstream text;
   text << "; differences of forward by a fixed step of " << kStep << " are at most " << most
        << " times " << coarsest / (2 * kStep)
-       << ", the rounding of an output divided by the step, so they are no evidence of a wrong "
-          "gradient";
+       << ", the rounding of an output divided by the step, so they do not show a wrong gradient";
   return text.str();
 }
 

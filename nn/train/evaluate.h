@@ -25,8 +25,8 @@ struct TextSize {
 };
 
 /// Quality of the predictions of a text. Unlike a loss in nats per token, bits per character or per
-/// byte can be compared between models with different vocabularies. If there are no tokens, all
-/// values are missing. If there are unknown tokens, only `unknown_share` has a value, because a
+/// byte can be compared between models with different vocabularies. Without tokens, all values are
+/// missing. If there are unknown tokens, only `unknown_share` has a value, because a
 /// model predicts `<unk>` more easily than the words that `<unk>` stands for.
 struct TextQuality {
   std::optional<double> perplexity = {};          ///< exp of the nats per token

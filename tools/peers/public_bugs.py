@@ -27,15 +27,16 @@ TIMEOUT = 1800  # seconds for a checker and a function
 LOW = (torch.float16, torch.bfloat16)
 # Why heed misses a wrong function, or does not accept a right one. A miss that is not in this list is printed, too.
 REASONS = {
-    "mlx-628": "The right twin is refused, too: the function is not finite on one side of base 0, so there are no "
-               "differences on both sides. The report of the wrong one names its NaN.",
+    "mlx-628": "The right twin is refused, too: the function is not finite on one side of base 0, so it "
+               "cannot be compared on both sides. The report of the wrong one names its NaN.",
     "tt-metal-53386": "PyTorch's own backward of the plain version, table[tokens] in bfloat16, adds in bfloat16, too. "
                       "heed accepts errors as large as those of the plain version (R = 1).",
     "liger-1329": "heed requires one type; the inputs are bfloat16, and the output is float32.",
     "jax-40128": "heed requires one type; q, k and v are bfloat16, and the sink is float32.",
     "right-mnemosyne-987": "The true gradient is zero, and differences of the outputs consist of rounding; wrong "
                            "gradients of that size would pass, too.",
-    "right-once-differentiable": "There is no second derivative to check. With order 1, heed accepts the function.",
+    "right-once-differentiable": "The function has only a first derivative. With order 1, heed accepts the "
+                                 "function.",
 }
 
 

@@ -137,7 +137,7 @@ TEST_CASE("sums that are not subtracted are named if they are added along one ax
   CHECK(lacking(g.y, 0.9).kind.empty());
   CHECK(lacking(Values(20, 1.0), 1).kind == "mean not subtracted");
   CHECK(lacking(random_values(20, 7), 1).kind.empty());
-  // The same number in each row is not a mean of each row.
+  // One number for all rows differs from the mean of each row.
   for (Values& gradient : g.gradients)
     for (std::size_t k = 4; k < 20; k += 5)
       gradient[k] = 1 - gradient[k - 4] - gradient[k - 3] - gradient[k - 2] - gradient[k - 1];
@@ -213,7 +213,7 @@ TEST_CASE("if several mistakes explain a gradient, none is named") {
         "right; input 1: 0 of 4 entries are right");
 }
 
-TEST_CASE("without compared entries there is no text") { CHECK(diagnose({}).text.empty()); }
+TEST_CASE("without compared entries the text is empty") { CHECK(diagnose({}).text.empty()); }
 
 TEST_CASE("the diagnosis of a layout has counts") {
   const Diagnosis d = contiguous_only(1, 5, 20);

@@ -15,8 +15,8 @@ using Line = std::function<std::vector<double>(double t)>;
 /// The derivative of one output along a line at t = 0, with an estimate of its error.
 struct Difference {
   double value = 0;
-  /// Estimated bound on |value - derivative|: how far the values at one step are from those of a
-  /// polynomial, plus the error that the noise of f causes at this step.
+  /// Estimated bound on |value - derivative|: the difference between the estimates from the near
+  /// points and from the far points, plus the error that the noise of f causes at this step.
   double error = 0;
   double step = 0;        ///< step of t. f is evaluated at +-step/2, +-step and +-2 step
   bool kink = false;      ///< true if the output seems to have a kink at t = 0

@@ -116,9 +116,9 @@ Values plain_errors(std::span<const ResultArray> arrays, const Values& results) 
   return errors;
 }
 
-// Checks layouts and repeated calls. Their results may differ by kCallRoundings roundings, and by
-// the errors of two right results, because another layout may select another kernel. `arrays` are
-// the outputs and the gradients.
+// Checks layouts and repeated calls. Another layout may select another kernel. A result may
+// therefore differ by kCallRoundings roundings, plus 4 times plain_errors() (find_difference()).
+// `arrays` are the outputs and the gradients.
 void check_low_precision_calls(CheckedFunction f, const Precision& type,
                                std::span<const ResultArray> arrays, const CheckOptions& options,
                                CheckReport& report) {

@@ -32,10 +32,10 @@ constexpr Precision precision_of() {
 ///   by the largest error of `plain`, and the median error divided by the median of `plain`. At
 ///   most 3 is right.
 /// - g = c g* is fitted over all inputs, where g* is the result of `reference`. The factor c must
-/// be
-///   1 within 4 of its standard errors. This finds a wrong factor that is smaller than a rounding.
-///   If c of `plain` differs from 1 by more than 4 standard errors, the rest of that difference is
-///   allowed, too: a constant, or a long sum, has the same rounding error at each input.
+///   be 1 within 4 of its standard errors. This finds a wrong factor that is smaller than a
+///   rounding. If c of `plain` differs from 1 by more than 4 standard errors, the rest of that
+///   difference is allowed, too: a constant, or a long sum, has the same rounding error at each
+///   input.
 ///
 /// `reference` is itself checked before, in few entries. The verdict is kVacuous if it is missing
 /// (without forward) or not right, if `plain` has errors so large that zeros would be right, or if

@@ -19,7 +19,8 @@ class NarrowFloat {
     int exponent = 0;
     std::frexp(size, &exponent);
     exponent = size > 0 ? std::max(exponent - 1, kLeast) : kLeast;
-    // The digits before the rounded point; with a carry, they also increment the exponent.
+    // The significand as a whole number, rounded. The sum below adds its leading bit to the
+    // exponent. If the rounding carries, the exponent becomes 1 larger.
     const double digits = std::nearbyint(std::ldexp(size, kFraction - exponent));
     std::uint32_t bits = kInfinity;
     if (std::isnan(x))

@@ -208,7 +208,7 @@ class Node {
   virtual Grads vjp(const Vjp&) { return {}; }
   /// Drops saved values and edges. A later backward pass through this node is an error.
   void release();
-  /// Returns true after release().
+  /// Returns true if the saved values and edges were dropped.
   bool released() const { return released_; }
 
  private:

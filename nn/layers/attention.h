@@ -44,8 +44,9 @@ enum class ScaleRule {
 template <>
 inline constexpr auto kEnumNames<ScaleRule> = std::to_array({"1/sqrt-d-head", "none", "1/d-head",
                                                              "1/sqrt-d-model", "learned"});
-/// Attention sink: an extra softmax term with value 0, so that a head can attend to nothing. The
-/// attention pattern does not contain this term, so its rows sum to less than 1.
+/// Attention sink: an extra entry of each softmax whose value vector is 0, so that a head can
+/// attend to nothing. The attention pattern does not contain this entry, so its rows sum to less
+/// than 1.
 enum class Sink {
   kNone,  ///< no sink
   /// The sink has score 0, so key i with score s_i gets the weight exp(s_i) / (1 + sum_j exp(s_j)).
@@ -128,7 +129,7 @@ struct MultiHeadAttention : Module {
     /// If soft_cap > 0, each score s becomes soft_cap * tanh(s / soft_cap), before the score bias
     /// and the masks are applied (Gemma 2). 0 means no cap.
     double soft_cap = 0;
-    Sink sink = Sink::kNone;  ///< extra softmax term with value 0
+    Sink sink = Sink::kNone;  ///< extra softmax entry whose value vector is 0
     /// Window size in tokens: a query reads only keys whose distance from it is below `window`. The
     /// key at the query's own position has distance 0. If `window` is 0, the distance is not
     /// limited.

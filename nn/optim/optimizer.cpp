@@ -104,12 +104,15 @@ double Optimizer::step(const StepOptions& options) {
   return norm;
 }
 
-// Returns true if the update cannot exceed the largest float: the norm of the gradients, and the
-// norm of the parameters and their buffers, are below 1e15, lr and the weight decay are below 1e3,
-// and update() divides by more than 1e-15. If it returns false, step() copies parameters and state
-// before the update and checks the result. The buffers are measured only before the first update,
-// after such a check, and after a write from outside of the optimizer: an update within the limits
-// adds at most 1e18 to a momentum, or 1e30 to a mean of squares.
+// Returns true if the update cannot exceed the largest float (3.4e38):
+// - the norm of the gradients is below 1e15, and so is that of the parameters and their buffers,
+// - lr and the weight decay are below 1e3,
+// - update() divides by more than 1e-15.
+// If it returns false, step() copies parameters and state before the update and checks the result.
+//
+// The buffers are measured only before the first update, after such a check, and after a write from
+// outside of the optimizer. This suffices, because an update within the limits adds at most 1e18 to
+// a momentum and 1e30 to a mean of squares. Both are far below the largest float.
 bool Optimizer::stays_finite(double lr) const {
   constexpr double kLarge = 1e15;
   double decay = 1;

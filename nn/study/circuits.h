@@ -33,10 +33,12 @@ struct FactoredMap {
   Tensor full() const { return matmul(rows, mT(columns)); }
 };
 
-/// The sum of the eigenvalues of a map divided by the sum of their magnitudes, and a share of rows.
+/// Two numbers that describe a map.
 struct MapSummary {
-  double eigenvalues;  ///< in [-1, 1]; NaN for a map of zeros. `matching` or `ov_copying` in files
-  double diagonal;     ///< share of rows whose largest entry is on the diagonal; 0 to 1
+  /// Sum of the eigenvalues, divided by the sum of their magnitudes; in [-1, 1]; NaN for a map of
+  /// zeros. Its name in files is `matching` or `ov_copying`.
+  double eigenvalues;
+  double diagonal;  ///< share of rows whose largest entry is on the diagonal; 0 to 1
 };
 /// Summarizes the first `tokens` rows and columns of a map. If r < `tokens`, the eigenvalues are
 /// computed from the r x r product of the factors, which has the same nonzero eigenvalues. If
@@ -127,7 +129,7 @@ class Circuits {
   /// - kValue: |W_OV^a W_OV^b|
   ///
   /// random_mean is the mean over `draws` draws of all weights from N(0, 1), begun with `seed`. It
-  /// depends on the kind alone. Norms of layers have no effect on these scores.
+  /// depends on the kind alone. LayerNorms and RMSNorms have no effect on these scores.
   std::vector<CompositionScore> composition_scores(std::int64_t draws = 100,
                                                    std::int64_t seed = 1) const;
 

@@ -77,8 +77,9 @@ void check_finite(double value, std::string_view caller, const std::string& what
 /// cannot be separated from the stream.
 void check_separable(const Transformer& model, std::string_view caller);
 
-/// Applies the mean and the weight of a norm to x [..., d_model], without the division by the scale
-/// of x and without the bias. An RMSNorm removes no mean. Without a norm, returns x.
+/// Subtracts from x [..., d_model] its mean, and multiplies by the weight of the norm. The division
+/// by the scale of x and the bias are left out. An RMSNorm does not subtract the mean. Without a
+/// norm, returns x.
 Tensor without_division(const std::optional<Norm>& norm, const Tensor& x);
 
 /// Returns the elements of a tensor of any dtype as doubles.

@@ -20,8 +20,7 @@ namespace heed::nn {
 /// no token occurs twice, these scores of copies are NaN.
 enum Quantity : std::size_t {
   kEntropy,          ///< entropy of the weights of a query, mean over queries; nats
-  kRelativeEntropy,  ///< entropy / log(number of visible keys), over queries with two or more; 0 to
-                     ///< 1
+  kRelativeEntropy,  ///< entropy / log(visible keys), over queries with two or more; 0 to 1
   kLargestWeight,    ///< largest weight of a query, mean over queries; 0 to 1
   kPreviousToken,    ///< mean weight on the token right before the query; 0 to 1
   kDuplicateToken,   ///< mean weight on earlier copies of the query's token; 0 to 1

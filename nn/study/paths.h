@@ -50,8 +50,9 @@ std::int64_t stage_of(const Receiver& receiver, const Transformer::Options& mode
 Receiver shared_receiver(Receiver receiver, const Transformer::Options& model);
 /// Site of the queries, keys or values that a receiver computes.
 const char* site_of(Receiver::Kind kind);
-/// Returns the queries, keys or values of a receiver for a stream x, after its norm: [..., d_model]
-/// -> [..., d_head]. `weights` are stored in the form AttentionForm::kPerHead.
+/// Projects x to the queries or keys [..., d_head], or to the values [..., d_value], of a receiver.
+/// x [..., d_model] is the stream after the receiver's norm. `weights` are stored in the form
+/// AttentionForm::kPerHead.
 Tensor project(const Receiver& r, const Tensor& x, const AttentionWeights& weights,
                const MultiHeadAttention::Options& o, bool bias = true);
 /// Returns the component that a receiver belongs to. It must not be kLogits.

@@ -77,7 +77,8 @@ HeadSummary summarize_heads(const BaseRun& run, const Replacement& replaced,
 struct KeptShare {
   Effect effect;  ///< L without the set, minus L
   /// (L without the set - L without all) / (L - L without all), where `all` are all heads, and all
-  /// MLPs if `with_mlps` is true; NaN if the denominator is below smallest_effect()
+  /// MLPs if `with_mlps` is true; NaN if the magnitude of the denominator, a mean over the
+  /// sequences, is below smallest_effect()
   double left;
 };
 /// Measures L without `cut`, which may be empty.

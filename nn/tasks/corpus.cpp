@@ -48,7 +48,7 @@ std::string fnv1a(const InputFile& file) {
   return fmt::format("{:016x}", hash);
 }
 
-// Characters of a file that are not a part of its text unless Newlines::kKeep is set: the byte
+// Characters of a file that are left out of its text, except for those in Text::kept: the byte
 // order mark, carriage returns, and NUL. NUL causes an error, because a text file does not contain
 // it.
 constexpr char32_t kLeftOut[] = {U'\uFEFF', U'\r', U'\0'};

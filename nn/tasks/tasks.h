@@ -31,7 +31,7 @@ struct InductionOptions {
             {"periods", periods, {1, 52}, "range of block lengths, drawn uniformly"}};
   }
 };
-/// Returns the task `induction`.
+/// Returns the task `induction`. Throws ValueError if an option is out of range.
 std::unique_ptr<Task> make_induction(const InductionOptions& options = {});
 
 /// Options of the task `recall`: K pairs of a key and its value, then each key once more, as a
@@ -49,7 +49,7 @@ struct RecallOptions {
              "tokens between the queries"}};
   }
 };
-/// Returns the task `recall`.
+/// Returns the task `recall`. Throws ValueError if an option is out of range.
 std::unique_ptr<Task> make_recall(const RecallOptions& options = {});
 
 /// Options of the task `markov`: a Markov chain. Each sequence has its own random transition
@@ -62,7 +62,7 @@ struct MarkovOptions {
   /// Returns the settings of this task.
   std::vector<Setting> parameters() { return {{"symbols", symbols, {2, 52}, "different tokens"}}; }
 };
-/// Returns the task `markov`.
+/// Returns the task `markov`. Throws ValueError if an option is out of range.
 std::unique_ptr<Task> make_markov(const MarkovOptions& options = {});
 
 /// Options of the task `dyck`: balanced brackets of several types, with at most `depth` open
@@ -80,7 +80,7 @@ struct DyckOptions {
             {"depth", depth, {1, 64}, "largest number of open brackets"}};
   }
 };
-/// Returns the task `dyck`.
+/// Returns the task `dyck`. Throws ValueError if an option is out of range.
 std::unique_ptr<Task> make_dyck(const DyckOptions& options = {});
 
 /// Options of the task `modadd`: the inputs are a, b and =, and the only target is (a + b) mod p.
@@ -102,7 +102,7 @@ struct ModaddOptions {
             {"split-seed", split_seed, {0, 0xffffffff}, "seed of the held-out sums"}};
   }
 };
-/// Returns the task `modadd`.
+/// Returns the task `modadd`. Throws ValueError if an option is out of range.
 std::unique_ptr<Task> make_modadd(const ModaddOptions& options = {});
 
 /// Options of the tasks `reverse` and `copy`: T / 2 random tokens, a separator, then the answer.
@@ -117,7 +117,7 @@ struct ReverseOptions {
     return {{"vocabulary", vocabulary, {1, 52}, "different tokens"}};
   }
 };
-/// Returns the task `reverse` or `copy`.
+/// Returns the task `reverse` or `copy`. Throws ValueError if an option is out of range.
 std::unique_ptr<Task> make_reverse(const ReverseOptions& options = {});
 
 /// Options of the task `urn`: independent tokens. Each sequence has its own random probabilities of
@@ -129,7 +129,7 @@ struct UrnOptions {
   /// Returns the settings of this task.
   std::vector<Setting> parameters() { return {{"colors", colors, {2, 52}, "different tokens"}}; }
 };
-/// Returns the task `urn`.
+/// Returns the task `urn`. Throws ValueError if an option is out of range.
 std::unique_ptr<Task> make_urn(const UrnOptions& options = {});
 
 /// Options of the task `sort`: n random digits, then the answer, which is these digits sorted. The
@@ -141,7 +141,7 @@ struct SortOptions {
   /// Returns the settings of this task.
   std::vector<Setting> parameters() { return {{"digits", digits, {2, 10}, "different digits"}}; }
 };
-/// Returns the task `sort`.
+/// Returns the task `sort`. Throws ValueError if an option is out of range.
 std::unique_ptr<Task> make_sort(const SortOptions& options = {});
 
 /// Options of the task `adder`: two numbers of n digits, then the n + 1 digits of their sum, the
@@ -152,7 +152,7 @@ struct AdderOptions {
   /// Returns an empty list, because the context length is the task's only option.
   std::vector<Setting> parameters() { return {}; }
 };
-/// Returns the task `adder`.
+/// Returns the task `adder`. Throws ValueError if an option is out of range.
 std::unique_ptr<Task> make_adder(const AdderOptions& options = {});
 
 /// Options of the task `random`: BOS, then independent uniform tokens.
@@ -164,7 +164,7 @@ struct RandomOptions {
     return {{"vocabulary", vocabulary, {2, 52}, "different tokens"}};
   }
 };
-/// Returns the task `random`.
+/// Returns the task `random`. Throws ValueError if an option is out of range.
 std::unique_ptr<Task> make_random(const RandomOptions& options = {});
 
 /// Line ends of a text.

@@ -70,8 +70,8 @@ std::string leak_text(const Evaluation& e);
 /// Returns the number of sequences in each forward pass of evaluate().
 std::int64_t evaluation_chunk(const Transformer& model, const TaskInfo& info);
 
-/// Returns the number of sequences in the final evaluation of a run: all of the evaluation set, or
-/// the first with 1,000,000 positions in total if the set is larger, as in a long text.
+/// Returns the number of sequences in the final evaluation of a run: the whole evaluation set, but
+/// at most as many sequences as have 1,000,000 positions in total. A long text can have more.
 std::int64_t final_evaluation_size(const Task& task);
 
 /// Evaluates the model, without dropout, on the first `sequences` sequences of the task's

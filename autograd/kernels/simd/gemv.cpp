@@ -1,10 +1,10 @@
-// Products of a few rows with a weight [out, in], compiled once per SIMD target. The weight is read
-// once and is not copied.
+// Products of a few rows [m, k] with a weight [out, k], compiled once per SIMD target. The weight
+// is read once and is not copied.
 //
-// A sum over a step of k must be one chain of multiply-adds, so that it has the same bits as in
-// other products. Each lane therefore computes one output, and the weights of neighboring lanes are
-// one row apart in memory. Blocks of the weight are loaded along k and transposed in registers
-// before the multiply-adds.
+// The terms along k are summed in steps (step_of() in gemm.cpp). The sum over one step must be one
+// chain of multiply-adds, so that it has the same bits as in other products. Each lane therefore
+// computes one output, and the weights of neighboring lanes are one row apart in memory. Blocks of
+// the weight are loaded along k and transposed in registers before the multiply-adds.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "autograd/kernels/simd/gemv.cpp"
 // foreach_target.h requires this order of includes.

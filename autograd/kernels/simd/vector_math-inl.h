@@ -91,9 +91,10 @@ HWY_INLINE V vector_erf(D d, V x) {
   return hn::IfThenElse(hn::Gt(t, c(0.92f)), large, small);
 }
 
-/// GELU: value() returns -2^64 gelu(-t) and slope() returns 2^64 gelu'(-t) in float32, for t from 0
-/// to kEnd, from where on both round to 0. reference/smooth.h has the formulas. Here R (3.375 + t)
-/// and W are polynomials in v = 1 - 2 w, where w = t / (3.375 + t).
+/// The lower tail of GELU in float32, for t in [0, kEnd]: value() returns -2^64 gelu(-t), and
+/// slope() returns 2^64 gelu'(-t). For t > kEnd, gelu(-t) and gelu'(-t) round to 0.
+/// reference/smooth.h has the formulas and defines R and W. Here R (3.375 + t) and W are
+/// polynomials in v = 1 - 2 w, where w = t / (3.375 + t).
 struct GeluTail {
   static constexpr float kEnd = 15;
   template <class D, class V>

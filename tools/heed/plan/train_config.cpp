@@ -85,8 +85,8 @@ void check_config(nn::RunConfig& config, const Command& c) {
                 config.task);
   yield_to_given(config, c);
   nn::validate(config);
-  // The files that heed writes contain every key. Therefore a value without effect is allowed in a
-  // file if it equals the value of the preset or the default.
+  // The files that heed writes also contain keys that have no effect, such as `momentum` for AdamW.
+  // Therefore such a key is allowed in a file if its value is that of the preset or the default.
   nn::RunConfig preset = chosen_preset(c), none;
   const std::vector<nn::Setting> presets = preset.settings(), defaults = none.settings();
   for (const nn::Setting& s : c.settings) {

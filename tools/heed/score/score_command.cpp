@@ -120,8 +120,8 @@ void score_windows(Scores& scores, const nn::LoadedRun& run, const nn::Task& tas
   }
 }
 
-// Throws UsageError if the text has too many tokens for one row of the table each, or for its
-// logits.
+// Throws UsageError if the text has more tokens than the table may have rows, or if the logits of
+// --save need more memory than is available.
 void check_text(const nn::Task& task, const nn::LoadedRun& run, const ScoreArguments& a,
                 std::int64_t stride) {
   constexpr std::int64_t kMost = 250'000;  // --json takes 3 kB of memory per token

@@ -17,7 +17,8 @@ std::vector<const Analysis*>& registered() {
 
 }  // namespace
 
-// The members of `analysis` before the registration are set.
+// `analysis` is under construction. `registration` is its last member, so all other members have
+// their values.
 Registration::Registration(const Analysis& analysis) {
   std::vector<const Analysis*>& all = registered();
   all.insert(std::ranges::upper_bound(all, analysis.order, {}, &Analysis::order), &analysis);

@@ -184,8 +184,8 @@ HeadSample on_sample(const Subject& s, const HeadSample& sample) {
   return here;
 }
 
-// Runs the analyses whose options are given, and those without options that always run, at every
-// checkpoint.
+// Runs analyses at every checkpoint: those whose options are given, and those that need no option.
+// An analysis without Analysis::repeats runs only if its options are given.
 std::vector<Section> repeated_analyses(const Subject& last, const HeadArguments& arguments,
                                        const Command& c, Progress& progress,
                                        const std::vector<nn::CheckpointFile>& checkpoints,

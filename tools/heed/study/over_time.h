@@ -20,7 +20,7 @@ std::string last_checkpoint(const std::string& run);
 /// over_time.png and report.html.
 Report study_over_time(const Subject& subject, const HeadArguments& heads, const Command& c,
                        const std::string& out, bool overwrite);
-/// Returns the JSON keys of the report of study_over_time(), which its mode declares for help.
+/// Returns the JSON keys of the report of study_over_time(). The help text lists them.
 Columns over_time_keys();
 
 /// Returns the table of over_time.csv: one row for each number, with step, layer, head, quantity

@@ -14,7 +14,7 @@ namespace heed {
 /// cannot read the sequence, because its vocabulary is different or its context is shorter.
 Report run_differences(const Subject& a, const std::string& other, const std::string& weights,
                        const std::string& out, bool overwrite);
-/// Returns the JSON keys of the report of run_differences(), which its mode declares for help.
+/// Returns the JSON keys of the report of run_differences(). The help text lists them.
 Columns run_difference_keys();
 
 }  // namespace heed

@@ -152,7 +152,7 @@ Section effects_of_heads(StudyContext& c) {
 
 const Analysis kHeads{.key = "heads",
                       .order = 10,
-                      .repeats = false,  // over_time.h has its numbers
+                      .repeats = false,  // --over-time already reports these numbers
                       .run = effects_of_heads};
 
 }  // namespace

@@ -131,7 +131,7 @@ configuration has no steps. The weights are not read: heed verify run finds dama
 }  // namespace
 
 void runs_command(Command& c) {
-  c.name = "runs", c.what = "list the runs: task, step, loss above the optimum, date";
+  c.name = "runs", c.what = "list the runs: task, step, loss, date";
   c.examples =
       "  heed runs\n"
       "  heed runs --runs elsewhere/runs --json";

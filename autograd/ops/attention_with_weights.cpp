@@ -46,7 +46,8 @@ const Op kProduct({.name = "attention_product",
 // overflows.
 bool all_finite(const Tensor& x) { return isfinite(sum(x)).item<bool>(); }
 
-// Computes W Y. If a sum is not finite, the terms that are not finite are added after the others.
+// Computes W Y. If a sum is not finite, the terms with a factor that is not finite are added after
+// the others, or left out where `hidden` is true.
 Tensor sum_of_terms(Tensor w, Tensor y, const Tensor& hidden) {
   const Tensor sums = matmul(w, y);
   if (all_finite(sums)) return sums;

@@ -35,7 +35,7 @@ void multiply_rows(T* c, const T* a, std::int64_t a_row, std::int64_t a_col, con
 std::int64_t row_count(const Shape& shape) { return shape.without(-1).numel(); }
 
 // Returns x w^T + bias for x [rows, in] and w [out, in], where x and `bias` are contiguous. The
-// result has the given shape, which is [rows, out] or has several leading axes instead of `rows`.
+// result has the given shape [..., out], whose leading axes have `rows` elements in total.
 // `bias` may be undefined.
 Tensor linear_forward(const Tensor& x, const Tensor& w, const Tensor& bias, const Shape& shape) {
   Tensor y = empty(shape, x.dtype());

@@ -32,9 +32,9 @@ const Op kRmsNorm({.name = "rms_norm",
 // Returns true for layer_norm, which subtracts the mean.
 bool is_centered(const Op& op) { return &op == &kLayerNorm; }
 
-// A tensor [..., D] as rows of D adjacent values. The gradients of weight and bias are summed over
-// blocks of kBlock rows in the type of x, so that their error is small and the sums of all blocks
-// need little memory compared with the rows. `grain` is the number of rows in a parallel chunk.
+// A tensor [..., D] as rows of D adjacent values. The gradients of weight and bias are first summed
+// over blocks of kBlock rows, in the type of x. Such short sums have a small error, and the sums of
+// all blocks need less memory than the rows. `grain` is the number of rows in a parallel chunk.
 struct Rows {
   static constexpr std::int64_t kBlock = 32;
   std::int64_t count, size, grain;

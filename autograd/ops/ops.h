@@ -178,7 +178,8 @@ struct VarOptions {
   int correction = 1;
   bool keepdim = false;  ///< true: the result has the reduced axes with size 1
 };
-/// Returns the variance. Throws ValueError unless the number of elements is above `correction`.
+/// Returns the variance. Throws ValueError unless the number of elements to reduce is above
+/// `correction`.
 Tensor var(const Tensor& x, const Dims& axes = {}, const VarOptions& options = {});
 /// This overload is deleted, because `true` as the third argument could mean PyTorch's `unbiased`
 /// or keepdim.
@@ -202,8 +203,8 @@ Tensor cumsum(const Tensor& x, std::int64_t axis);
 /// accepts int64. Throws ShapeError unless `shape` broadcasts to x's shape.
 Tensor sum_to(const Tensor& x, const Shape& shape);
 
-// ---- reductions without a gradient: the result is int64 or, for any and all, bool8
-//      (ops/reduce.cpp). `axes` and keepdim have the same meaning as in the section above.
+// ---- reductions without a gradient (ops/reduce.cpp): argmax() returns int64, and any() and all()
+//      return bool8. `axes` and keepdim have the same meaning as in the section above.
 
 ///@{
 /// Returns bool8: true if any (all) of the reduced elements are true. For 0 elements, any() returns
@@ -212,9 +213,9 @@ Tensor any(const Tensor& x, const Dims& axes = {}, bool keepdim = false);
 Tensor all(const Tensor& x, const Dims& axes = {}, bool keepdim = false);
 ///@}
 /// Returns, as int64, the index of the largest element along one axis. If several elements are
-/// equally large, it is the first of them. The result does not have this axis, or has it with size
-/// 1 if keepdim is true. Also accepts int64. A NaN counts as the largest value. Throws ShapeError
-/// if the axis has size 0.
+/// equally large, returns the smallest of their indices. The result does not have this axis, or has
+/// it with size 1 if keepdim is true. Also accepts int64. A NaN counts as the largest value. Throws
+/// ShapeError if the axis has size 0.
 Tensor argmax(const Tensor& x, std::int64_t axis, bool keepdim = false);
 
 // ---- softmax along one axis; the result has x's shape (ops/softmax.cpp)
@@ -234,9 +235,8 @@ Tensor log_softmax(const Tensor& x, std::int64_t axis);
 /// has rank 0 or if the two sizes k differ.
 Tensor matmul(const Tensor& a, const Tensor& b);
 /// Returns x W^T + bias of shape [..., out], where W is the weight. Shapes: x [..., in], weight
-/// [out, in], bias [out] or undefined. The op runs as one fused kernel. It has three matrix
-/// products: the result, the gradient of x and the gradient of the weight. Throws ShapeError if the
-/// shapes do not fit.
+/// [out, in], bias [out] or undefined. The op is fused: the result, the gradient of x and the
+/// gradient of the weight take one matrix product each. Throws ShapeError if the shapes do not fit.
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias = {});
 ///@{
 /// Returns the Einstein summation of the operands, for example "nqhd,nkhd->nhqk". The labels after
@@ -421,7 +421,8 @@ struct AttentionHooks {
   /// Observers of values are called before attention() returns. Observers of gradients are called
   /// during a backward pass.
   using Observer = std::function<void(const Tensor&)>;
-  /// Receives q k^T * scale, before cap, bias and mask. A masked score that is not finite is 0.
+  /// Receives q k^T * scale, before cap, bias and mask. A masked score that is not finite is
+  /// replaced by 0.
   Observer raw_scores = {};
   Observer scores = {};           ///< scores after cap, bias and mask; -inf where masked
   Observer pattern = {};          ///< softmax of the scores, before dropout
@@ -460,9 +461,9 @@ struct AttentionOptions {
   /// applied (Gemma 2, arXiv 2408.00118). The value 0 means no cap.
   double soft_cap = 0;
   bool causal = false;  ///< true: no query may attend to a later key
-  /// A value w > 0 has the effect of KeepMask::sliding_window(Tq, Tk, w, alignment), but needs no
-  /// memory for a mask, and the kernel skips the scores outside the window. The value 0 means no
-  /// window.
+  /// A value w > 0 has the effect of KeepMask::sliding_window(Tq, Tk, w, alignment). The fused
+  /// kernel needs no memory for this mask, and skips blocks of scores outside the window. The value
+  /// 0 means no window.
   std::int64_t window = 0;
   CausalAlignment alignment = CausalAlignment::kBottomRight;  ///< used by causal and window
   KeepMask keep = {};   ///< keep-mask, broadcastable to [..., Tq, Tk]
@@ -487,8 +488,9 @@ struct AttentionResult {
 ///
 /// A key or value that a query may not read changes no bit of the query's results, and the query
 /// changes no bit of the gradients of the key and the value. This holds even if one of the three is
-/// NaN or infinite. Causality, the window, the keep-mask and a bias of -inf are masks. NaN in a key
-/// or value that a query may read propagates, even if the weight is 0, because 0 * NaN is NaN.
+/// NaN or infinite. Causality, the window, the keep-mask and a bias of -inf are masks. With
+/// FullyMasked::kUniform, a fully masked row reads all values. NaN in a key or value that a query
+/// may read propagates, even if the weight is 0, because 0 * NaN is NaN.
 ///
 /// Throws ShapeError if shapes do not fit, DTypeError if dtypes differ, and ValueError if an option
 /// is out of range, or if a row is fully masked and the policy is FullyMasked::kError.
@@ -496,9 +498,11 @@ AttentionResult attention_with_weights(const Tensor& q, const Tensor& k, const T
                                        const AttentionOptions& options = {});
 /// Computes the output of attention_with_weights() with one fused kernel, and throws the errors of
 /// that function. Needs O(Tq + Tk) memory unless hooks are given. Skips blocks of scores that are
-/// completely masked by causality, window or mask. Calls attention_with_weights() if d or d_value
-/// is above 256, for a soft cap, FullyMasked::kUniform, Replace callbacks and other arguments that
-/// the kernel does not support, without SIMD kernels, and for second derivatives.
+/// completely masked by causality, window or mask.
+///
+/// Calls attention_with_weights() if there are no SIMD kernels, or for arguments that the kernel
+/// does not support, such as d or d_value above 256, a soft cap, FullyMasked::kUniform and Replace
+/// callbacks. Second derivatives are also computed from public ops.
 Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v,
                  const AttentionOptions& options = {});
 /// Returns the reason why attention() calls attention_with_weights() for these arguments, for

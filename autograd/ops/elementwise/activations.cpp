@@ -32,8 +32,8 @@ X root_of_logistic_slope(const X& u) {
 }
 
 // The functions, with their value and slope in float64. curvature(x) is the second derivative, for
-// an x of type double or Tensor. Ops can differentiate it again. x is limited where an infinite
-// factor would meet a factor 0.
+// an x of type double or Tensor. For a Tensor it is computed from ops, so it can be differentiated
+// again. x is limited where an infinite factor would meet a factor 0.
 struct Sigmoid : reference::Sigmoid {
   template <class X>
   static X curvature(const X& x) {
@@ -88,7 +88,7 @@ T apply(T x, double (*value)(double), Slope slope) {
 template <class F>
 class SmoothOp {
  public:
-  // `function` is the public function whose result is this object's.
+  // `function` is the public function that calls this object. The samples call it.
   SmoothOp(std::string_view name, std::string_view slope_name, Tensor (*function)(const Tensor&),
            SimdMap simd = nullptr, SimdZip simd_slope = nullptr)
       : value_({.name = name, .saves = Saves::kInputs, .samples = activation_samples(function)}),

@@ -99,8 +99,8 @@ struct AttentionWeights {
 };
 
 /// Multi-head attention (torch.nn.MultiheadAttention). Several query heads can share one head of
-/// keys and values. Its sites for a Probe are hook_q, hook_k, hook_v, hook_attn_scores_raw,
-/// hook_attn_scores, hook_pattern, hook_pattern_dropped and hook_z.
+/// keys and values. The sites of this layer for a Probe are hook_q, hook_k, hook_v,
+/// hook_attn_scores_raw, hook_attn_scores, hook_pattern, hook_pattern_dropped and hook_z.
 struct MultiHeadAttention : Module {
   /// Options of a MultiHeadAttention.
   struct Options {

@@ -260,9 +260,9 @@ MultiHeadAttention::QKV MultiHeadAttention::project(const Tensor& query, const T
     const auto [q, k, v] = unpack_rows(y, o, 2);
     return {heads_of(q, o.heads), heads_of(k, o.kv_heads), heads_of(v, o.kv_heads)};
   }
-  // If gradients are enabled, the packed forms also compute three products, and not one product
-  // that is sliced into three parts. The backward pass of the slices would pad three gradients with
-  // zeros and sum them. The results have the same bits.
+  // If gradients are enabled, kPackedQKV computes three products like the other forms, and not one
+  // product that is sliced into three parts. The backward pass of the slices would pad three
+  // gradients with zeros and sum them. The results have the same bits.
   const Projections p = read_in(weights, o);
   const auto projected = [&](const Tensor& x, std::size_t i, std::int64_t heads) {
     return heads_of(linear(x, p.weight[i], p.bias[i]), heads);

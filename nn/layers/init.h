@@ -53,8 +53,7 @@ void linear(const Tensor& weight, const Tensor& bias, Generator& g = default_gen
 /// - any other tensor whose name ends in "proj.weight", "down.weight" or "W_O" (a projection into
 ///   the residual stream) is drawn from the normal distribution with mean 0 and standard deviation
 ///   0.02 / sqrt(2 layers);
-/// - any other tensor is drawn from the normal distribution with mean 0 and standard deviation
-/// 0.02.
+/// - any other tensor is drawn from this distribution with standard deviation 0.02.
 ///
 /// `layers` is the number of blocks of the model. Throws ValueError unless it is above 0.
 void gpt2(std::span<const NamedTensor> parameters, std::int64_t layers,

@@ -52,8 +52,8 @@ void for_each_parameter(M& module, F&& f, const std::string& prefix = {}) {
   });
 }
 
-/// Calls f(tensor) for the same tensors in the same order. It builds no names, so that it is fast
-/// enough for each shard of a step.
+/// Calls f(tensor) for the tensors of for_each_parameter(), in the same order. It builds no names,
+/// so that it is fast enough to be called for each shard (part of a batch) of a training step.
 template <class M, class F>
 void for_each_tensor(M& module, F&& f) {
   module.visit([&](std::string_view, auto& member) {
@@ -107,9 +107,9 @@ decltype(auto) dispatch_parameter(const Tensor& parameter, F&& f) {
   return f.template operator()<double>();
 }
 
-/// Returns a new module with these options, but with constants of `dtype` (float32 or float64). Its
-/// parameters are `values`, in the order of parameters(). Throws std::out_of_range if there are too
-/// few.
+/// Returns a new module with these options, but with `dtype` (float32 or float64) as the dtype of
+/// its constants, such as tables of positions. Its parameters are `values`, in the order of
+/// parameters(). Throws std::out_of_range if there are too few values.
 template <class M>
 M with_parameters(typename M::Options options, autograd::DType dtype,
                   const std::vector<Tensor>& values) {

@@ -66,7 +66,7 @@ class Probe {
   Tensor at(const std::string& site, const Tensor& x);
 
   // The following functions are for modules whose kernel computes the value of a site internally
-  // and can write it to memory. A call of any but uses() marks the site as reached.
+  // and can write it to memory. Each of them, except uses(), marks the site as reached.
 
   /// Function that receives the value or the gradient at a site.
   using Observer = std::function<void(const Tensor&)>;

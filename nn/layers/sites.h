@@ -1,5 +1,5 @@
 // Names of places inside a model: components such as "L1H0" and "L0MLP", and sites of a probe such
-// as "blocks.1.attn.hook_z". Only this file writes and parses such names.
+// as "blocks.1.attn.hook_z". The functions here write and parse such names.
 #pragma once
 
 #include <algorithm>
@@ -50,10 +50,10 @@ std::vector<HeadIndex> all_heads(std::int64_t layers, std::int64_t heads);
 
 /// A part of a model that adds a vector to the residual stream at each position.
 struct Component {
-  /// Kinds of components, in the order in which a forward pass reaches those of a layer.
+  /// Kinds of components, in the order in which a forward pass reaches them.
   enum Kind {
-    kEmbed,  ///< embedding of the token and, if it is added to it, of the position
-    kHead,   ///< output of an attention head after its block of W_O, without the bias of W_O
+    kEmbed,  ///< embedding of the token, plus that of the position if the model adds one
+    kHead,   ///< output of an attention head times its part of W_O, without the bias b_O
     kMlp     ///< output of an MLP
   };
   Kind kind = kEmbed;      ///< kind of the component
@@ -62,7 +62,7 @@ struct Component {
 
   /// The embedding.
   Component() = default;
-  /// A head. A list of heads can then be written where components are expected.
+  /// A head. The conversion is implicit, so that heads can be given where components are expected.
   Component(const HeadIndex& h) : kind(kHead), layer(h.layer), head(h.head) {}  // NOLINT: implicit
   /// A head.
   Component(std::int64_t layer_, std::int64_t head_) : Component(HeadIndex{layer_, head_}) {}

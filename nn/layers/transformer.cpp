@@ -38,8 +38,8 @@ std::int64_t cached_tokens(const Transformer::Options& o, std::int64_t n,
   return cached;
 }
 
-// Returns whether the probe uses a site of the block whose value is the stream after attention, or
-// is computed from it.
+// Returns true if the probe uses the stream after attention in this block, or a site that is
+// computed from it. Sites have all positions, so the MLP must then run at all positions.
 bool uses_stream_after_attention(const ForwardContext& ctx, std::int64_t layer) {
   constexpr std::string_view kSites[] = {"hook_resid_mid", "hook_mlp_out", "hook_resid_post"};
   return ctx.probe && std::ranges::any_of(kSites, [&](std::string_view site) {

@@ -101,7 +101,7 @@ struct Block : Module {
   /// stream before the block, and hook_resid_post the stream after it. If the block has an MLP,
   /// hook_resid_mid is the stream between the sublayers. Thus hook_resid_mid = hook_resid_pre +
   /// hook_attn_out. The exception is NormPlacement::kPost, where hook_resid_mid and hook_resid_post
-  /// are the outputs of the norms.
+  /// are the outputs of the norms. Throws the errors of MultiHeadAttention::forward().
   Tensor operator()(const Tensor& x, const ForwardContext& ctx = {}) const;
   /// Calls f(name, x) for all parameters and child modules. The names are those of the GPTs in
   /// tools/peers: ln1, ln2, qkv, proj, up, down and gate. In the form kPerHead, the names of the

@@ -83,9 +83,9 @@ std::string shown(const std::variant<E, double>& value) {
 using O = Transformer::Options;
 using A = MultiHeadAttention::Options;
 
-// The options of a model, which the models of `names` must have, too. Each option that accept() or
-// need() names gets its default value in `rest`. So `rest` contains the values of all other
-// options.
+// Compares the options of a model with those that the models of `names` can have. accept() and
+// need() set the options that they name to their default values in `rest`. If `rest` differs from
+// `standard` in the end, the model has another option that is not at its default value.
 struct Expressed {
   const O& options;
   WeightNames names;
@@ -123,7 +123,8 @@ void check_expressible(const O& o, WeightNames names) {
   e.need(torch, o.positions != Positions::kRope, &O::positions, "positions", "no rotary positions");
   e.need(lens, o.positions != Positions::kSinusoidal, &O::positions, "positions",
          "learned, rotary, ALiBi or no positions");
-  // The slopes of TransformerLens differ from those of Press et al. for other numbers of heads.
+  // If the number of heads is not a power of two, the slopes of TransformerLens differ from those
+  // of Press et al.
   e.need(lens && o.positions == Positions::kAlibi, std::has_single_bit(std::uint64_t(a.heads)),
          &A::heads, "heads", "the slopes of ALiBi only for a power of two");
   e.need(gpt, o.norm == NormPlacement::kPre, &O::norm, "norm", "norms before each sublayer (pre)");
@@ -177,7 +178,8 @@ NamedTensor renamed(const NamedTensor& parameter, WeightNames names, bool shares
   check<ValueError>(row != std::end(kParameterNames) && !name_in(*row, names).empty(), "export",
                     enum_name(names), " has no name for the parameter ", name);
   std::string own(name_in(*row, names));
-  // HookedTransformer stores keys and values that several heads share under names of their own.
+  // If several heads share keys and values, HookedTransformer names these weights _W_K, _b_K, _W_V
+  // and _b_V.
   if (shares_keys && (own.ends_with("_K") || own.ends_with("_V")))
     own.insert(own.find('.') + 1, "_");
   // All Conv1D layers of GPT-2 are in blocks.

@@ -20,10 +20,10 @@ template <>
 inline constexpr auto kEnumNames<WeightNames> = std::to_array({"torch", "nanogpt", "gpt2",
                                                                "transformerlens"});
 
-/// Returns the weights of a model under the names and with the shapes of `names`. All elements are
-/// copied without rounding. If the output layer is tied, the result also has its weight, as in a
-/// state_dict. Tensors that a HookedTransformer has in addition are left out: its masks, the
-/// positions that ALiBi does not use, and biases that the model does not have, which are 0 there.
+/// Returns the weights of a model under the names and with the shapes of `names`. No element is
+/// rounded. If the output layer is tied, the result also has its weight, as in a state_dict.
+/// Tensors that a HookedTransformer has in addition are left out: its masks, the positions that
+/// ALiBi does not use, and biases that the model does not have, which are 0 there.
 ///
 /// Throws ValueError if the other model cannot compute the same logits. The text names an option of
 /// the model, its value, and what the other model has instead.

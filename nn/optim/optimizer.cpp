@@ -153,15 +153,17 @@ double Optimizer::squares_in(const Tensor& x, const Chunk& c) {
       x, [&]<class T> { return kernels::sum_of_squares(x.data<T>() + c.begin, c.end - c.begin); });
 }
 
-// Returns the number of in-place writes into the parameter and its buffers, apart from update().
+// Returns the sum of the versions of the parameter and its buffers. Each in-place write from
+// outside of the optimizer increases this sum.
 std::uint64_t Optimizer::version(const Slot& slot) {
   std::uint64_t sum = slot.parameter.tensor.version();
   for (const Tensor& buffer : slot.buffers) sum += buffer.version();
   return sum;
 }
 
-// Returns the norm of all gradients as one vector. If it is not finite, releases the gradients and
-// throws NumericError. Also measures parameters and buffers whose size is not known.
+// Returns the norm of all gradients as one vector. If it is not finite, clears all Slot::grad and
+// throws NumericError. Also computes Chunk::squares again if Slot::measured is not the current
+// version of the slot.
 double Optimizer::measure() {
   for_each_chunk([](const Slot& slot, Chunk& c) {
     c.grad_squares = squares_in(slot.grad, c);

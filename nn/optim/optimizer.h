@@ -54,9 +54,9 @@ class Optimizer {
   /// Updates all parameters in place from their gradients. A parameter without a gradient keeps its
   /// value and its state, as in PyTorch. Returns the norm of all gradients as one vector before any
   /// clipping, accumulated in float64.
-  /// Throws NumericError if a gradient is not finite, or if the update would make a parameter or a
-  /// state tensor non-finite. The error text names the tensor and the index. Throws ValueError for
-  /// options out of range. If step() throws, parameters and state do not change.
+  /// Throws NumericError if a gradient or this norm is not finite, or if the update would make a
+  /// parameter or a state tensor non-finite. The error text names the tensor and the index. Throws
+  /// ValueError for options out of range. If step() throws, parameters and state do not change.
   double step(const StepOptions& options);
   /// Returns the norm of the gradients of the last step() after clipping.
   double clipped_norm() const { return clipped_norm_; }
@@ -99,7 +99,7 @@ class Optimizer {
     std::size_t slot;
     std::int64_t begin, end;
     double grad_squares = 0;  // sum of squares of the gradient
-    double squares = 0;       // sum of squares of the parameter, and of buffers not yet known
+    double squares = 0;       // that of the parameter; if measure() computed it, also of buffers
   };
   // Calls f(slot, chunk) in parallel for all chunks of parameters that have a gradient.
   template <class F>
@@ -156,9 +156,9 @@ struct AdamWOptions {
 class AdamW final : public Optimizer {
  public:
   /// Makes an optimizer of these parameters. Throws ValueError unless 0 <= beta1 < 1,
-  /// 0 <= beta2 < 1 and eps >= 0, for parameters that are listed twice or not row-major, and for a
-  /// weight decay that is negative or not finite. Throws DTypeError unless all parameters are
-  /// float32 or float64.
+  /// 0 <= beta2 < 1 and eps >= 0, if eps > 0 is rounded to 0 in the dtype of a parameter, for
+  /// parameters that are listed twice or not row-major, and for a weight decay that is negative or
+  /// not finite. Throws DTypeError unless all parameters are float32 or float64.
   explicit AdamW(const std::vector<ParameterGroup>& groups, const AdamWOptions& options = {});
 
  private:

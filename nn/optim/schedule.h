@@ -28,7 +28,7 @@ inline constexpr auto kEnumNames<Decay> = std::to_array({"constant", "linear", "
 /// - With kCosine, it is min_lr + (lr - min_lr) * (1 + cos(pi r)) / 2 (Loshchilov & Hutter 2017).
 /// - With kWsd (warm-up, stable, decay: Hu et al. 2024), the rate is lr until the decay begins, and
 ///   then the rate of kLinear.
-/// - From total_steps on, the rate is min_lr, except with kConstant.
+/// - From total_steps on, the rate after the warm-up is min_lr, except with kConstant.
 ///
 /// r = (step - start) / (total_steps - start) is the progress of the decay. The decay starts at
 /// start = warmup_steps. With kWsd, it starts at start = total_steps - decay_steps if that is

@@ -1,4 +1,4 @@
-// Limits of all readers of files. nn/io/README.md has a table of them.
+// Limits of the readers of files. nn/io/README.md explains each of them.
 #pragma once
 
 #include <cstddef>

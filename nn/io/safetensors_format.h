@@ -34,8 +34,8 @@ inline constexpr Format kFormats[] = {{"F64", 8, autograd::float64},  {"I64", 8,
                                       {"F32", 4, autograd::float32},  {"F16", 2, autograd::float32},
                                       {"BF16", 2, autograd::float32}, {"BOOL", 1, autograd::bool8}};
 
-/// Formats a string, which was read from a file, for an error text: in quotes, escaped, and cut
-/// after 80 characters.
+/// Formats a string, which was read from a file, for an error text: cut after 80 bytes, escaped,
+/// and in quotes.
 std::string quoted(const std::string& text);
 /// Formats a JSON value, which was read from a file, for an error text: as JSON, cut after 80
 /// characters.

@@ -39,7 +39,7 @@ struct TensorDifference {
 /// same dtype, which must be float32, float64, int64 or bool8.
 TensorDifference compare_tensors(const Tensor& a, const Tensor& b, const Tolerance& tolerance = {});
 
-/// Comparison of the tensors that have one name in two files.
+/// Comparison of two tensors that have the same name in two files.
 struct NamedDifference {
   std::string name;  ///< name of the tensors
   Tensor a;          ///< tensor of the first file; undefined if the file has none of this name

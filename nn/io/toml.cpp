@@ -11,9 +11,9 @@
 #include "nn/io/limits.h"
 #include "nn/io/nearest.h"
 
-// Invalid files violate assertions of toml++, such as "[=". With NDEBUG, Clang assumes that they
-// hold, which is undefined behavior. Without NDEBUG and without assertions, toml++ reports these
-// files as errors.
+// Invalid files, such as "[=", violate assertions of toml++. With NDEBUG, Clang assumes that the
+// assertions hold, so such a file causes undefined behavior. Without NDEBUG and without assertions,
+// toml++ reports these files as errors.
 #pragma push_macro("NDEBUG")
 #undef NDEBUG
 #define TOML_ASSERT(condition) static_assert(true)
@@ -50,7 +50,7 @@ namespace {
 // Returns the index after the end of the string that starts at text[at], which is a quote.
 std::size_t end_of_string(std::string_view text, std::size_t at) {
   const char quote = text[at];
-  const bool is_long = text.substr(at).starts_with(std::string(3, quote));  // may have lines
+  const bool is_long = text.substr(at).starts_with(std::string(3, quote));  // can have newlines
   const std::string end(is_long ? 3 : 1, quote);
   for (at += end.size(); at < text.size(); ++at) {
     if (quote == '"' && text[at] == '\\') {
@@ -66,8 +66,8 @@ std::size_t end_of_string(std::string_view text, std::size_t at) {
   return text.size();
 }
 
-// Throws ValueError for texts that toml++ cannot read safely. It makes a table for each part of a
-// key, and destroys them by recursion. Therefore a key with many parts would overflow the stack.
+// Throws ValueError for a key with too many parts. toml++ makes nested tables, one for each part of
+// a key, and destroys them by recursion. A key with many parts would therefore overflow the stack.
 void check_before_parsing(std::string_view text, const std::string& file) {
   std::size_t line = 1, dots = 0;
   for (std::size_t at = 0, next; at < text.size(); at = next) {

@@ -24,8 +24,7 @@ class FolderLock {
 
   /// Returns whether this object holds the lock.
   bool held() const { return state_ == State::kHeld; }
-  /// Returns whether another FolderLock, of any process, held the lock when this object was
-  /// constructed.
+  /// Returns whether the lock was already held, by any process, when this object was constructed.
   bool taken() const { return state_ == State::kTaken; }
   /// Returns the open directory, which owns the lock.
   const std::shared_ptr<const autograd::Directory>& directory() const { return directory_; }

@@ -55,8 +55,7 @@ struct RunSummary {
 /// The directory of a run. The object stores only the path, and every function reads the disk
 /// again. If it was constructed from an open directory, all files are written into this directory,
 /// even if it is moved. Every file is written atomically (write_file). Unless stated otherwise, all
-/// functions throw IoError that states the file and the reason if a file cannot be read, written or
-/// understood.
+/// functions throw IoError with file and reason if a file cannot be read, written or parsed.
 ///
 /// kState is the run. All other files that save() writes are copies of parts of it. A directory
 /// with only kConfig and kModel is a run of weights, which can be used but not resumed.
@@ -141,8 +140,7 @@ class RunFolder {
   bool has_state() const;
   /// Returns the state of the run. Reads only a header.
   State state() const;
-  /// Returns the time of the last save; nothing if there was none or if the directory is not
-  /// accessible.
+  /// Returns the time of the last save; nothing if there was none or the directory is inaccessible.
   std::optional<std::filesystem::file_time_type> last_saved() const;
   /// Returns whether a file is not older than the last save. An older file may belong to an earlier
   /// run: a new run was replacing that run, and was killed during its first save.

@@ -53,8 +53,7 @@ inline constexpr const char* kUnknown = "<unk>";
 ///
 /// Unless TextOptions::newlines is Newlines::kKeep, a byte order mark at the start is left out, a
 /// carriage return and a newline (CR LF) or a carriage return alone is read as a newline, and a
-/// NUL is an error. If TextOptions::by_line is set, all carriage returns are left out, also with
-/// Newlines::kKeep.
+/// NUL is an error. If TextOptions::by_line is set, carriage returns are always left out instead.
 ///
 /// If TextOptions::val_path is set, this file is read too, with the vocabulary of the first file.
 ///

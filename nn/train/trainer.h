@@ -76,10 +76,10 @@ class Trainer {
 
   /// Returns the configuration of the run.
   const RunConfig& config() const { return config_; }
-  /// Changes settings that are not part of the recipe (recipe_text()), such as the number of steps,
-  /// the intervals and the conditions of an early end. If the learning rate decays, the schedule
-  /// still ends at the same step, and later steps use min_lr. Throws ValueError that names the first
-  /// setting of the recipe that differs, and the errors of validate().
+  /// Changes settings that are not part of the recipe (recipe_text()), such as the number of steps
+  /// and the conditions of an early end. If the learning rate decays, the schedule still ends at
+  /// the same step, and later steps use min_lr. Throws ValueError that names the first setting of
+  /// the recipe that differs, and the errors of validate().
   void set(const RunConfig& config);
 
   /// Returns the state after the last step. The tensors of the snapshot share this trainer's

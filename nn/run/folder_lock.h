@@ -10,9 +10,9 @@
 
 namespace heed::nn {
 
-/// Exclusive advisory lock on a directory among the processes of this machine. The destructor or
-/// the end of the process releases the lock, even if the process is killed by SIGKILL. If the file
-/// system does not support flock, held() and taken() are both false.
+/// Exclusive advisory lock on a directory among the processes of this machine. The lock is released
+/// when this object and all copies of directory() are destroyed, or when the process ends, even by
+/// SIGKILL. If the file system does not support flock, held() and taken() are both false.
 class FolderLock {
  public:
   /// Tries to lock the directory. Retries for up to 0.1 s, because is_taken() may hold the lock
@@ -24,9 +24,9 @@ class FolderLock {
 
   /// Returns whether this object holds the lock.
   bool held() const { return state_ == State::kHeld; }
-  /// Returns whether another process held the lock when this object was constructed.
+  /// Returns whether the lock was already held, by any process, when this object was constructed.
   bool taken() const { return state_ == State::kTaken; }
-  /// Returns the open directory. The lock is released when the last pointer to it is destroyed.
+  /// Returns the open directory, which owns the lock.
   const std::shared_ptr<const autograd::Directory>& directory() const { return directory_; }
 
  private:

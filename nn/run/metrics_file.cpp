@@ -31,7 +31,7 @@ std::string metrics_csv(const std::vector<MetricsRow>& history) {
 }
 
 std::optional<std::int64_t> last_step_in(const std::string& path) {
-  constexpr std::uint64_t kMostBytes = 4096;  // of two lines, at most
+  constexpr std::uint64_t kMostBytes = 4096;  // two lines are shorter
   const InputFile file(path);
   std::string text(std::size_t(std::min(kMostBytes, file.size())), '\0');
   file.read(file.size() - text.size(), std::as_writable_bytes(std::span(text)));

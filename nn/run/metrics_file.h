@@ -1,5 +1,5 @@
 // Writes metrics.csv, the history of a run. The file grows during training. heed reads it only to
-// find the current step of a run that is training, and to compare the file with the state.
+// find the current step of a run that is training, and to compare it with state.safetensors.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,8 @@ std::string metrics_csv(const std::vector<MetricsRow>& history);
 /// Returns the line of one row, with its line break.
 std::string metrics_line(const MetricsRow& row);
 /// Returns the step in the last whole line of a metrics.csv, which a running process may extend.
-/// Reads only the end of the file. Returns nothing if the file has no whole line.
+/// Reads only the end of the file. Returns nothing if the file has no whole line below its header.
+/// Throws IoError if the file cannot be read.
 std::optional<std::int64_t> last_step_in(const std::string& path);
 
 }  // namespace heed::nn

@@ -8,9 +8,9 @@
 
 namespace heed::nn {
 
-/// Throws IoError unless heed can write a new file at this path: unless the path is missing or is a
-/// regular file of this user, and neither the file nor its directory is immutable, append-only or
-/// read-only. Changes nothing.
+/// Throws IoError unless heed can write a new file at this path. The path must not exist or must be
+/// a regular file of this user. The directory must be writable. Neither the directory nor the file
+/// may have the attribute immutable or append-only (chattr). Changes nothing.
 void check_replaceable(const autograd::PathAt& file);
 
 /// Returns "loss.png" for "loss.png.tmp123.0", a temporary file of write_file(); "" for other

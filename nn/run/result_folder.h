@@ -41,14 +41,15 @@ class ResultFolder {
   /// FolderInUse if the directory is in use, ValueError if it has a result of another kind or an
   /// invalid manifest, and IoError for other failures.
   ResultFolder(const std::filesystem::path& folder, ResultKind kind);
-  /// Removes the files that this object wrote, unless complete() was called or they replaced files.
+  /// Removes the files that this object wrote, unless complete() was called or the directory had
+  /// files of an earlier result.
   ~ResultFolder();
   ResultFolder(const ResultFolder&) = delete;
 
   /// Returns whether the directory contains a result. An incomplete one counts only if the file
   /// system does not support locks, because another process may then be writing it.
   bool holds_result() const { return complete_ || (has_manifest_ && !lock_.is_locked()); }
-  /// Returns whether the directory contains files, but no result.
+  /// Returns whether the directory contains files, but no result, not even an incomplete one.
   bool is_foreign() const;
   /// Throws IoError if the directory is not writable, if a file of the old result cannot be removed
   /// (nn::check_replaceable), or if a file of the new one may have the name of a file of the user.
@@ -67,7 +68,7 @@ class ResultFolder {
   /// file.
   autograd::PathAt file(const std::string& name);
   /// Removes those files of the old result that the new one does not have, and writes the complete
-  /// manifest. Throws IoError.
+  /// manifest. Throws IoError if a file cannot be removed or written.
   void complete();
 
  private:

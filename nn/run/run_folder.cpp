@@ -213,7 +213,8 @@ std::vector<CheckpointFile> RunFolder::checkpoints() const {
   std::vector<CheckpointFile> found;
   const fs::path inside = file(kCheckpoints);
   if (!is_there(inside)) return found;
-  // A later checkpoint is not saved yet, or belongs to a run that --overwrite has replaced.
+  // A checkpoint after the step of the state belongs to a save that is not complete, or to a run
+  // that --overwrite has replaced.
   std::int64_t last = INT64_MAX;
   try {
     if (has_state()) last = step_in(load_metadata(file(kState).string())).value_or(0);
@@ -339,8 +340,8 @@ void RunFolder::save_result(const RunResult& result) const {
   save_safetensors(target(kState), state.tensors, state.metadata);
 }
 
-// Returns the names of the files that a run may have. Those in kCheckpoints are the first
-// checkpoint and the existing ones.
+// Returns the names of the files that a run may have. If the directory kCheckpoints exists, these
+// include the checkpoint of step 0 and all existing checkpoints.
 std::vector<std::string> RunFolder::own_files() const {
   std::vector<std::string> names(std::begin(kFiles), std::end(kFiles));
   const fs::path inside = file(kCheckpoints);

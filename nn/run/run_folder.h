@@ -47,15 +47,15 @@ struct LoadedRun {
 struct RunSummary {
   RunConfig config;                                ///< the run's configuration
   std::optional<std::int64_t> step = {};           ///< step of the last save, if known
-  bool finished = false;                           ///< true: the run has done all its steps
+  bool finished = false;                           ///< true: trained to the last step or early end
   std::optional<RunResult> result = {};            ///< of a finished run
   std::optional<MetricsRow> last_evaluation = {};  ///< the last row with an evaluation
 };
 
 /// The directory of a run. The object stores only the path, and every function reads the disk
 /// again. If it was constructed from an open directory, all files are written into this directory,
-/// even if it is moved. Every file is written atomically (write_file). All functions throw IoError
-/// that states the file and the reason if a file cannot be read, written or understood.
+/// even if it is moved. Every file is written atomically (write_file). Unless stated otherwise, all
+/// functions throw IoError with file and reason if a file cannot be read, written or parsed.
 ///
 /// kState is the run. All other files that save() writes are copies of parts of it. A directory
 /// with only kConfig and kModel is a run of weights, which can be used but not resumed.
@@ -73,7 +73,7 @@ class RunFolder {
   static constexpr const char* kAttentionPicture = "attention.png";  ///< attention patterns
   static constexpr const char* kCausalityPicture = "causality.png";  ///< by `heed verify causality`
   static constexpr const char* kLengthsPicture = "lengths.png";      ///< by `heed eval --context`
-  static constexpr const char* kOldResult = "result.json";    ///< result of a run of 77197984
+  static constexpr const char* kOldResult = "result.json";    ///< result, in runs of 77197984
   static constexpr const char* kCheckpoints = "checkpoints";  ///< directory of checkpoints
   /// Names of all files directly inside the directory; kState is the first.
   static constexpr const char* kFiles[] = {kState,
@@ -140,7 +140,7 @@ class RunFolder {
   bool has_state() const;
   /// Returns the state of the run. Reads only a header.
   State state() const;
-  /// Returns the time of the last save; nothing if there was none.
+  /// Returns the time of the last save; nothing if there was none or the directory is inaccessible.
   std::optional<std::filesystem::file_time_type> last_saved() const;
   /// Returns whether a file is not older than the last save. An older file may belong to an earlier
   /// run: a new run was replacing that run, and was killed during its first save.
@@ -150,21 +150,22 @@ class RunFolder {
   RunSummary summary() const;
   /// Returns the configuration in summary().
   RunConfig config() const;
-  /// Returns the checkpoints up to the step of kState, ordered by step; all if kState is damaged.
-  /// Ignores other files.
+  /// Returns the checkpoints up to the step of kState, ordered by step; all of them if kState is
+  /// missing or damaged. Ignores other files.
   std::vector<CheckpointFile> checkpoints() const;
   /// Returns the names of weights files that open() accepts and that exist: kModel, kBest and the
   /// last checkpoint.
   std::vector<std::string> weights() const;
   /// Returns task and model, with weights from the file `weights` inside the directory. If
   /// `weights` is kState but the run has only weights, reads kModel instead. Throws IoError if the
-  /// weights were trained with another configuration. If `use` is Use::kSequences, also throws
-  /// TextError if the text file is missing or has changed.
+  /// weights were trained with another recipe (recipe_text()). If `use` is Use::kSequences, also
+  /// throws TextError if the text file is missing or has changed.
   LoadedRun open(const std::string& weights, Use use) const;
 
   /// Reads kState. If the text file was moved, `moved` must be its new path. `moved_val` is the new
-  /// path of the held-out file. If `warnings` is given, appends the sentences of
-  /// snapshot_warnings() to it: reasons why the run may not continue with the same bits.
+  /// path of the held-out file. If `warnings` is given, appends to it the sentences of
+  /// snapshot_warnings(), and one if kConfig differs from kState. Throws ValueError if the run has
+  /// no file that `moved` or `moved_val` could replace.
   Snapshot load(const std::string& moved = "", std::vector<std::string>* warnings = nullptr,
                 const std::string& moved_val = "") const;
   /// Returns Trainer::from(load()). Training continues with the same bits on the same binary and

@@ -22,15 +22,15 @@ std::string checksum_note(const SafeTensors& file);
 std::map<std::string, std::string> weights_metadata(const Snapshot& snapshot, std::int64_t step);
 
 ///@{
-/// Keys of metadata of a saved snapshot: the text of config.toml; of a finished run, the mark "yes"
-/// and the JSON of the result.
+/// Keys of metadata of a saved snapshot. kConfigKey: the text of config.toml. kFinishedKey: "yes",
+/// only in a finished run. kResultKey: the result of a finished run as JSON.
 inline constexpr const char *kConfigKey = "config", *kFinishedKey = "finished",
                             *kResultKey = "result";
 ///@}
 /// Returns the step and the evaluation of a row as JSON, with null for missing values.
 std::string evaluation_json(const MetricsRow& row);
-/// Returns the last row with an evaluation, from the metadata of a saved snapshot. Throws IoError
-/// that names `path` if it is damaged.
+/// Returns the last row with an evaluation, from the metadata of a saved snapshot; nothing if there
+/// is none. Throws IoError that names `path` if the entry is damaged.
 std::optional<MetricsRow> last_evaluation_in(const std::map<std::string, std::string>& metadata,
                                              const std::string& path);
 

@@ -1,4 +1,4 @@
-// A file of a run that grows while the run trains, one or more lines for some of its steps.
+// A file of a run that grows while the run trains. It has one or more lines for some of the steps.
 #pragma once
 
 #include <cstdint>
@@ -14,10 +14,10 @@ namespace heed::nn {
 /// run and to Trainer::logs, which each save of the run contains.
 class StepLog {
  public:
-  /// Writes the file `name` of the run with the lines in trainer.logs[name]. Keeps their lines up
-  /// to step `last`, and removes all others, which a longer run does not have. `header` is the
-  /// first line, without line break; "" if there is none. `trainer` must outlive the object. Throws
-  /// IoError if the file cannot be written.
+  /// Writes the file `name` of the run: the header, then the lines in trainer.logs[name] up to step
+  /// `last`. Removes later lines from trainer.logs[name], too, because a longer run would not have
+  /// them. `header` is the first line, without line break; "" if there is none. `trainer` must
+  /// outlive the object. Throws IoError if the file cannot be written.
   StepLog(const RunFolder& folder, Trainer& trainer, const char* name, std::string_view header,
           std::int64_t last);
 

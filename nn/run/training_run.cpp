@@ -118,7 +118,8 @@ void TrainingRun::begin() {
   save();
   if (replaces) folder_.remove_earlier(t_.snapshot());
   on_start();
-  // If the process was killed between a step and its evaluation, the evaluation is still missing.
+  // A new run is evaluated before its first step. In a resumed run, the evaluation after the last
+  // step is missing if the process was killed before it.
   if (t_.steps_done < t_.config().steps && evaluation_is_due() && !t_.evaluated()) evaluate();
   if (fresh && t_.config().save_every > 0) folder_.save_checkpoint(t_.snapshot());
   check_causal(t_);
@@ -153,7 +154,7 @@ void TrainingRun::step() {
     save();
   }
   check_folder();
-  // A row is written at once, so that a kill can truncate only the last line.
+  // Each row is a single write, so that a kill can truncate only the last line.
   for (; metrics_rows_ < t_.history().size(); ++metrics_rows_)
     metrics_->write(metrics_line(t_.history()[metrics_rows_]));
   if (seconds() - last_saved_ > options_.longest_unsaved) save();
@@ -171,7 +172,7 @@ TrainingResult TrainingRun::stop() {
 TrainingResult TrainingRun::finish() {
   // Every evaluation in the history uses the same sequences. The final evaluation uses the whole
   // evaluation set. An evaluation that a longer run would not perform must not be in the history
-  // that a resume reads, so the snapshot is made before this evaluation.
+  // that a resume reads, so the snapshot is made before `comparable` is measured.
   save();
   Snapshot last = t_.snapshot();
   TrainingResult result{.finished = true, .early_end = "", .all = {}};

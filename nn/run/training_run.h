@@ -22,8 +22,8 @@ struct TrainingOptions {
   double save_seconds = 15;     ///< shortest time between saves after evaluations, in seconds
   double longest_unsaved = 60;  ///< longest time without a save, in seconds
   std::vector<std::string> notes = {};  ///< comments in config.toml
-  /// Called after each step and within evaluations. If it returns true, the run is saved and
-  /// stopped. If it is empty, the run is never stopped.
+  /// Called within evaluations and, if `ranks` is null, after each step. If it returns true, the
+  /// run is saved and stopped. If it is empty, the run is never stopped in this way.
   std::function<bool()> stop_requested = {};
   /// The group of processes that train together and that the trainer has joined. Null if this is
   /// the only process.
@@ -63,8 +63,8 @@ class TrainingRun {
   ///    not finite. Such weights never replace a save.
   ///  - LeakError if an output depends on a later input (tested at the start), or if leaks() is
   ///    true for an evaluation, whose loss is then too far below the optimal loss.
-  ///  - IoError if a file cannot be written, or if the run's directory was removed. Then nothing of
-  ///    the run is left.
+  ///  - IoError if a file cannot be written, or if the run's directory was removed, and the run
+  ///    with it.
   TrainingResult run();
 
   /// Returns the trainer that was passed to the constructor.

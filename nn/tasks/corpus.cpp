@@ -1,5 +1,5 @@
-// The reader of text files. It reads a file three times, piece by piece: once for the hash, once
-// for the symbols and once for the tokens.
+// The reader of text files. It reads a file up to three times, piece by piece: once for the hash,
+// once for the symbols unless these are known, and once for the tokens.
 #include "nn/tasks/corpus.h"
 
 #include <fmt/format.h>
@@ -161,8 +161,8 @@ void check_unchanged(bool unchanged, const InputFile& file) {
                         : "replace or remove it in the file");
 }
 
-// Appends the file as tokens of corpus.vocabulary. `length` is the number of units in an earlier
-// reading of the file, of which the vocabulary was made.
+// Appends the file as tokens of corpus.vocabulary. If the vocabulary was made from an earlier
+// reading of this file, `length` is the number of units in that reading.
 void read_known(Corpus& corpus, Text& text, std::optional<std::size_t> length = {}) {
   const Vocabulary& vocabulary = corpus.vocabulary;
   const auto unknown = vocabulary.find(kUnknown);

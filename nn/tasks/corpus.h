@@ -37,10 +37,10 @@ struct Corpus {
   /// set, the newline is token 0.
   Vocabulary vocabulary;
   std::map<std::string, std::string> data;  ///< the value of TaskInfo::data
-  std::int64_t unknown = 0;  ///< number of training tokens that are kUnknown; if `known`, of all
-  std::string note = {};     ///< sentence about carriage returns that were replaced, or ""
+  std::int64_t unknown = 0;  ///< tokens that are kUnknown, without those of TextOptions::val_path
+  std::string note = {};     ///< sentence about carriage returns that are not tokens, or ""
   /// Number of tokens of the file, after which the tokens of TextOptions::val_path follow. 0 if
-  /// `known` is given, because all tokens are then for evaluation.
+  /// read_corpus() got `known`, because all tokens are then for evaluation.
   std::int64_t training = 0;
 };
 
@@ -53,15 +53,14 @@ inline constexpr const char* kUnknown = "<unk>";
 ///
 /// Unless TextOptions::newlines is Newlines::kKeep, a byte order mark at the start is left out, a
 /// carriage return and a newline (CR LF) or a carriage return alone is read as a newline, and a
-/// NUL is an error. If TextOptions::by_line is set, all carriage returns are left out instead.
+/// NUL is an error. If TextOptions::by_line is set, carriage returns are always left out instead.
 ///
-/// If TextOptions::val_path is set, this file is read too, by the symbols of the first file.
+/// If TextOptions::val_path is set, this file is read too, with the vocabulary of the first file.
 ///
-/// If `known` is given, val_path is ignored, and the tokens are those of this vocabulary, by their
-/// symbols; `unit` and max_words are ignored. With Newlines::kKeep, a byte order mark, carriage
-/// returns and NUL are kept if they are symbols. A word that is not a symbol becomes kUnknown if
-/// this is a symbol. Throws ValueError that contains the line for any other character or word that
-/// is not a symbol.
+/// If `known` is given, the text becomes tokens of this vocabulary, and val_path, `unit` and
+/// max_words have no effect. With Newlines::kKeep, a byte order mark, carriage returns and NUL are
+/// kept if they are symbols. A word that is not a symbol becomes kUnknown if this is a symbol.
+/// Throws ValueError that contains the line for any other character or word that is not a symbol.
 Corpus read_corpus(const TextOptions& options, const Vocabulary* known = nullptr);
 
 /// Returns a short text file, read as by read_corpus(). Throws IoError if it cannot be read or has
@@ -69,7 +68,7 @@ Corpus read_corpus(const TextOptions& options, const Vocabulary* known = nullptr
 std::string read_text(const std::string& path, std::uint64_t limit);
 
 /// Returns the vocabulary that `data` (TaskInfo::data) contains as text. Throws IoError if this
-/// text is missing or damaged.
+/// text is missing. If it is damaged, throws ValueError for characters, and IoError for words.
 Vocabulary vocabulary_of(const std::map<std::string, std::string>& data, Unit unit);
 
 }  // namespace heed::nn

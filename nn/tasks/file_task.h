@@ -66,7 +66,7 @@ class FileTask : public Task {
 };
 
 /// Returns the task `lines`. Requires options.by_line. If `known` is given, returns the task of
-/// make_whole_text().
+/// make_whole_text(). Throws the errors of make_text() or make_whole_text().
 std::unique_ptr<Task> make_lines(const TextOptions& options, const Vocabulary* known = nullptr);
 
 }  // namespace heed::nn

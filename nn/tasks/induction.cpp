@@ -44,7 +44,8 @@ double copy_only_loss(const InductionOptions& o, std::int64_t period) {
 std::int64_t example_period(const InductionOptions& o) {
   return std::clamp(kExamplePeriod, o.periods.first, o.periods.last);
 }
-// Returns the length of the block in all pairs. One token of the vocabulary is not in the block.
+// Returns the length of the block in all pairs. At least one token of the vocabulary is not in the
+// block, for the corruption "value".
 std::int64_t pair_period(const InductionOptions& o) {
   return std::min(example_period(o), o.vocabulary - 1);
 }

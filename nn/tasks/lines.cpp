@@ -89,7 +89,7 @@ class LinesTask : public FileTask {
 
   std::vector<std::uint32_t> starts_;  // by line: index of its first token
   HeldOut held_out_;                   // indices into starts_
-  std::optional<std::int64_t> first_;  // first held-out line, if held-out lines are last
+  std::optional<std::int64_t> first_;  // first held-out line; no value if they are drawn
 };
 
 // The lines that are used, and how many lines are left out for each reason.
@@ -153,7 +153,7 @@ std::unique_ptr<Task> make_lines(const TextOptions& o, const Vocabulary* known) 
   const auto training = std::size_t(corpus.training);
   Choice choice = choose_lines(o, corpus, 0, known ? corpus.tokens.size() : training);
   std::string note = left_out(o, choice, known ? 0 : corpus.unknown);
-  const bool draws = !known && o.val_path.empty();  // the held-out lines are some of the file
+  const bool draws = !known && o.val_path.empty();  // the held-out lines are drawn from o.path
   const std::int64_t n = std::ssize(choice.starts), fewest = draws ? kFewest : 1;
   check<ValueError>(n >= fewest, "lines", "'", o.path, "' has ", n,
                     n == 1 ? " usable line" : " usable lines",

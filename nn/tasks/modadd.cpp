@@ -134,7 +134,7 @@ class Modadd : public AnswerTask {
     return sum(test_[std::size_t(number)]);
   }
 
-  // A prompt contains the whole question, so that the answer can be its target.
+  // A prompt is always the whole question, so its last target is the answer.
   void mark_prompt(Sequence& s) const override { s = with_answer({s.inputs[0], s.inputs[1]}); }
 
   ModaddOptions options_;

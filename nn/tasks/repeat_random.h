@@ -28,9 +28,9 @@ struct RepeatedTokens {
 /// Returns whether a model of the task predicts each token of a sequence from the tokens before it.
 /// Only such a model can repeat random tokens.
 bool predicts_its_inputs(const Task& task);
-/// Draws sequences: BOS if the task has one, then R tokens, uniform in [0, classes) except the stop
-/// token, C times. Returns them [count, T]. All next tokens are targets; those of the second and
-/// later copies count.
+/// Draws sequences: BOS if the task has one, then R tokens, uniform in [0, classes) without BOS and
+/// the stop token, C times. Returns them [count, T]. All next tokens are targets. The accuracy
+/// counts those in the second and later copies.
 Batch repeated_random(const TaskInfo& info, const RepeatedTokens& sizes, std::int64_t count,
                       Generator& g);
 

@@ -83,7 +83,7 @@ struct PromptPair {
 
 /// Facts about a task that do not change during a run.
 struct TaskInfo {
-  std::string name;          ///< the name that make_task() accepts: "induction"
+  std::string name;          ///< name of the task: "induction"
   std::string description;   ///< one line of text for `heed tasks`
   std::string accuracy;      ///< what the accuracy counts: "repeat tokens right"
   std::string prompt;        ///< the prompts that Task::prompt() accepts, as text
@@ -100,7 +100,7 @@ struct TaskInfo {
   /// If true, the targets that count are drawn at random, as in a text. If false, the earlier
   /// tokens of a sequence determine them, as in a copied block.
   bool random_targets = false;
-  std::string note = {};  ///< sentence about data that are left out; may be empty
+  std::string note = {};  ///< sentences about data that are left out or changed; may be empty
   /// Expected value of Sequence::optimal over the sequences of the task, in nats per target. NaN if
   /// unknown.
   double optimal = std::numeric_limits<double>::quiet_NaN();
@@ -133,8 +133,8 @@ class Task {
   /// Returns the facts that were passed to the constructor.
   const TaskInfo& info() const { return info_; }
 
-  /// Returns `batch` training sequences, drawn with g. If the task has fewer training sequences,
-  /// returns all of them. Throws ValueError unless batch >= 1.
+  /// Returns `batch` training sequences, drawn with g. If training_size() is smaller than `batch`,
+  /// returns all training sequences. Throws ValueError unless batch >= 1.
   Batch sample(std::int64_t batch, Generator& g) const;
   /// Returns an upper bound of the number of distinct training sequences.
   virtual std::int64_t training_size() const { return std::numeric_limits<std::int64_t>::max(); }
@@ -168,8 +168,8 @@ class Task {
   Batch prompt(const std::string& text) const;
 
   /// Draws a clean prompt and its corruption. The prompts of all pairs have the same length, and
-  /// the answer to both follows from their tokens. Throws ValueError for a corruption that the task
-  /// does not have.
+  /// the tokens of each prompt determine its answer. Throws ValueError for a corruption that the
+  /// task does not have.
   PromptPair pair(const std::string& corruption, Generator& g) const;
 
  protected:

@@ -170,7 +170,7 @@ std::unique_ptr<Task> make_random(const RandomOptions& options = {});
 /// Line ends of a text.
 enum class Newlines {
   kLf,   ///< every line end is read as a newline (LF), and a byte order mark is left out
-  kKeep  ///< the text is read as it is
+  kKeep  ///< the text is read as it is, but the task `lines` leaves out carriage returns
 };
 /// Names of Newlines in configurations.
 template <>
@@ -232,7 +232,7 @@ std::unique_ptr<Task> make_text(const TextOptions& options);
 std::unique_ptr<Task> make_whole_text(const TextOptions& options, const Vocabulary& vocabulary);
 /// Returns a task on a text without reading the text. `data` is the TaskInfo::data of the task that
 /// read the text. The returned task accepts prompts, but drawing training or evaluation sequences
-/// throws ValueError. Throws IoError if `data` has no valid vocabulary.
+/// throws ValueError. Throws the errors of vocabulary_of() in nn/tasks/corpus.h.
 std::unique_ptr<Task> make_text_prompts(const std::map<std::string, std::string>& data,
                                         const TextOptions& options);
 

@@ -56,7 +56,7 @@ struct RunConfig {
   /// lines of `lines` is held out.
   std::string val_lines;
   Unit unit = Unit::kChar;  ///< unit of text of one token, for "text" and "lines"
-  /// If `unit` is Unit::kWord: number of words in the vocabulary, without `<unk>`.
+  /// If `unit` is Unit::kWord: largest number of words in the vocabulary, without `<unk>`.
   std::int64_t max_words = 8192;
   /// For the task "lines": targets up to the first occurrence of this character in a line are
   /// ignored. If it is empty, no target is ignored (TextOptions::answer_after).
@@ -72,7 +72,7 @@ struct RunConfig {
                                 .attention = {.d_model = 64, .heads = 2, .bias = false},
                                 .mlp = false,
                                 .positions = Positions::kRope};
-  Init init = Init::kFanIn;    ///< initial weights of the projections; embeddings differ
+  Init init = Init::kFanIn;    ///< initial weights of matrices; embeddings: see make_model.cpp
   std::optional<Init> q_init;  ///< initial weights of queries; if unset, `init` is used
   std::optional<Init> k_init;  ///< initial weights of keys; if unset, `init` is used
   std::optional<Init> v_init;  ///< initial weights of values; if unset, `init` is used
@@ -93,8 +93,8 @@ struct RunConfig {
   /// Parts of the batch whose gradients are summed (nn/train/shards.h): a power of two that divides
   /// `batch`. resolve_shards() replaces 0 by a default.
   std::int64_t shards = 0;
-  /// At most shards / accumulate shards of a process are computed at a time: a power of two, at
-  /// most `shards`. It changes no bit.
+  /// Must be a power of two. A process computes at most shards / accumulate shards at a time. This
+  /// changes no bit of the results. In a new run, a value above `shards` raises `shards`.
   std::int64_t accumulate = 1;
   std::int64_t steps = 400;         ///< optimizer steps of the whole run; 0: only an evaluation
   std::int64_t warmup = 20;         ///< steps of linear warm-up
@@ -120,7 +120,7 @@ struct RunConfig {
   std::int64_t eval_train = 512;
   std::int64_t save_every = 0;    ///< steps between checkpoints of the weights; 0: no checkpoints
   std::int64_t sample_every = 0;  ///< steps between continuations in samples.txt; 0: none
-  std::string sample_prompt;      ///< text that they continue; "": chosen for the task
+  std::string sample_prompt;      ///< prompt of these continuations; "": chosen for the task
   // conditions that end the run before its last step
   /// The run ends after this number of evaluations in a row without a lower loss; 0: never.
   std::int64_t patience = 0;
@@ -162,7 +162,7 @@ void validate(const RunConfig& config);
 std::string to_toml(const RunConfig& config, const std::vector<std::string>& extra = {});
 /// Reads the text that to_toml() wrote. A missing key means the default; for `newlines` of a
 /// text it means "keep". Throws ValueError that names `file` and the key if a key is unknown or out
-/// of range, and IoError if the run needs what heed no longer has.
+/// of range, and IoError if the run used a task or a dtype that was removed from heed.
 RunConfig from_toml(const std::string& text, const std::string& file = "config");
 
 /// Returns whether the task reads a file, that is, whether it is "text" or "lines".

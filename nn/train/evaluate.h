@@ -56,8 +56,8 @@ struct Evaluation {
   std::int64_t sequences = 0;            ///< number of sequences that were evaluated
   std::int64_t tokens = 0;               ///< number of targets that were evaluated
   TextQuality text = {};                 ///< values of a task on a text; all are none for others
-  /// If the loss is not finite: a text with the first op whose result is not finite although its
-  /// inputs are.
+  /// If the loss is not finite: a text with the first op whose result is not finite although all
+  /// its inputs are finite.
   std::string trouble = {};
 };
 
@@ -76,10 +76,10 @@ std::int64_t final_evaluation_size(const Task& task);
 
 /// Evaluates the model, without dropout, on the first `sequences` sequences of the task's
 /// evaluation set. If `sequences` is 0, uses final_evaluation_size() sequences, as at the end of a
-/// run. If it is larger than the set, uses the whole set. Draws no random numbers, so that
-/// evaluating more or less often does not change a run. `progress` receives the number of sequences
-/// done and their total. While the task prepares its evaluation set, for example counts the n-grams
-/// of a text, `progress` receives (0, 0).
+/// run. If it is larger than the set, uses the whole set. Does not use the random streams of a run,
+/// so that evaluating more or less often does not change the run. `progress` receives the number of
+/// sequences done and their total. While the task prepares its evaluation set, for example counts
+/// the n-grams of a text, `progress` receives (0, 0).
 Evaluation evaluate(const Transformer& model, const Task& task, std::int64_t sequences = 0,
                     const ProgressCallback& progress = {});
 

@@ -16,8 +16,8 @@ struct MetricsColumn {
   double MetricsRow::*value;  ///< member of MetricsRow in this column
 };
 
-/// Returns whether the column has values of evaluations. These columns do not depend on the steps
-/// of the run: a resumed run may evaluate more often.
+/// Returns whether the column has values of evaluations. Runs with equal steps may differ in these
+/// columns, because a resumed run may evaluate more often.
 inline bool is_of_evaluation(const MetricsColumn& column) {
   const std::string_view name = column.name;
   return name.starts_with("eval_") || name.starts_with("train_");

@@ -15,7 +15,7 @@ namespace {
 
 TokenScore score_of(std::int64_t id, double loss, std::span<const double> logits) {
   const double largest = *std::max_element(logits.begin(), logits.end());
-  double sum = 0, weighted = 0;  // of exp(l - largest), and of that times (l - largest)
+  double sum = 0, weighted = 0;  // over logits l: sums of exp(x) and x exp(x), x = l - largest
   TokenScore s{.id = id, .log_probability = -loss, .alternative = id};
   for (std::int64_t i = 0; i < std::ssize(logits); ++i) {
     const double shifted = logits[std::size_t(i)] - largest;

@@ -12,7 +12,7 @@ namespace heed::nn {
 /// The prediction of one target from the tokens before it. Logarithms are natural (nats).
 struct TokenScore {
   std::int64_t id = 0;           ///< the target
-  double log_probability = 0;    ///< its log-probability; minus the loss that evaluate() adds up
+  double log_probability = 0;    ///< log-probability of `id`: its loss in evaluate(), negated
   std::int64_t rank = 1;         ///< 1 + number of classes with a larger logit
   double entropy = 0;            ///< entropy of the predicted distribution
   std::int64_t alternative = 0;  ///< most probable other class; `id` if there is only one class

@@ -39,8 +39,8 @@ double operations(const RunConfig& c, std::int64_t shards, std::int64_t vocab,
   return 6 * tokens_in_shard(c, shards) * weight_count(c.model, vocab, classes);
 }
 
-// Makes the parameters of `own` leaves that share the memory of the parameters of `model`. Leaves
-// of an earlier call that still do are kept, because a new leaf calls malloc for its gradient.
+// Makes the parameters of `own` leaves that share the memory of the parameters of `model`. Keeps
+// leaves of an earlier call that still share it, because a new leaf calls malloc for its gradient.
 void share_parameters(Transformer& model, Transformer& own) {
   PoolVector<Tensor> all;
   for_each_tensor(model, [&](const Tensor& p) { all.push_back(p); });
@@ -133,8 +133,8 @@ std::int64_t shards_side_by_side(std::int64_t shards, std::int64_t limit, double
   return groups;
 }
 
-// Returns the sum over the groups as the upper part of the tree, in the tensors of the first group.
-// Threads add different elements.
+// Adds the sums of the groups. These additions are the upper part of the tree of sums. The result
+// is in the tensors of the first group. Threads add different elements.
 ShardGradients ShardThreads::sum_groups(std::int64_t groups) {
   const auto for_each_addition = [groups](auto add) {
     for (std::int64_t stride = 1; stride < groups; stride *= 2)
@@ -190,7 +190,7 @@ ShardGradients ShardThreads::sum(
       if (group.own) share_parameters(model, *group.own);
       const std::int64_t begin = first + g * each;
       const auto one = [&](std::int64_t shard) { return f(group.own ? *group.own : model, shard); };
-      group.sum = sum_shards(begin, begin + each, std::cref(one));  // does not allocate
+      group.sum = sum_shards(begin, begin + each, std::cref(one));  // a copy would allocate
       if (group.own) for_each_tensor(*group.own, [](Tensor& p) { p.zero_grad(); });
     } catch (...) {
       group.error = std::current_exception();

@@ -29,19 +29,20 @@ struct ShardGradients {
 };
 
 /// Replaces config.shards = 0 by the default: the largest power of two, at most 64, that divides
-/// the batch and leaves in each shard at least 10 million operations, counted as 6 x weights x
-/// tokens (about 0.2 ms of one core), and at least 256 tokens: 128 if the weights take at most 512
-/// KB, so that they stay in the cache of a core, and 512 if they take more than 8 MB, so that each
-/// shard reads them from memory. Smaller shards would make a step on one thread
-/// more than a few percent slower: each shard has a fixed cost, reads all weights and writes all
-/// gradients. Then raises config.shards to config.accumulate. `vocab` and `classes` are those of
-/// the task.
+/// the batch and for which each shard has
+///   - at least 10 million operations, counted as 6 x weights x tokens (about 0.2 ms of one core),
+///   - at least 256 tokens. The limit is 128 if the weights take at most 512 KB, so that they stay
+///     in the cache of a core. It is 512 if the weights take more than 8 MB, so that each shard
+///     reads them from memory.
+/// Smaller shards would make a step on one thread more than a few percent slower: each shard has a
+/// fixed cost, reads all weights and writes all gradients. If config.shards is below
+/// config.accumulate, raises it to config.accumulate. `vocab` and `classes` are those of the task.
 void resolve_shards(RunConfig& config, std::int64_t vocab, std::int64_t classes);
 
 /// Returns true if a shard has at least 100 million operations, counted as above (about 2 ms of one
 /// core). Several threads may then share the ops of one shard, if there are more threads than
-/// shards. A smaller shard gets one thread: on a machine whose cores are far apart, sharing made a
-/// step of the preset micro take 1.4 times as long.
+/// shards. A smaller shard gets one thread: on a machine whose cores communicate slowly, sharing
+/// made a step of the preset micro take 1.4 times as long.
 bool shards_need_teams(const RunConfig& config, std::int64_t vocab, std::int64_t classes);
 
 /// Runs the forward and backward pass of one shard. The rows of the batch are divided into `shards`
@@ -66,10 +67,10 @@ ShardGradients sum_shards(std::int64_t first, std::int64_t last,
 /// Sets the .grad of each parameter of `model` to the gradient in `sum`.
 void set_gradients(Transformer& model, const ShardGradients& sum);
 
-/// Returns how many of `shards` shards threads compute side by side: the largest power of two, at
-/// most `limit` and `shards`, for which they need at most a quarter of `free_bytes`. At least 1.
-/// Each thread stores `bytes` for its shard, and up to log2(shards / threads) partial sums of
-/// `gradient_bytes`.
+/// Returns the number of threads that compute shards side by side: the largest power of two, at
+/// most `limit` and `shards`, for which these threads need at most a quarter of `free_bytes`. At
+/// least 1. Each thread stores `bytes` for its shard, and up to log2(shards / threads) partial sums
+/// of `gradient_bytes`.
 std::int64_t shards_side_by_side(std::int64_t shards, std::int64_t limit, double bytes,
                                  double gradient_bytes, double free_bytes);
 

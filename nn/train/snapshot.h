@@ -45,8 +45,8 @@ struct Snapshot {
 
   /// Returns the tensors whose names begin with `prefix`, and removes `prefix` from the names.
   std::vector<NamedTensor> part(std::string_view prefix) const;
-  /// Returns the weights with the lowest eval_loss, as a prefix for part(), and their step. Before
-  /// the first evaluation, part() has no tensors with this prefix.
+  /// Returns the prefix with which part() returns the weights of the lowest eval_loss, and the step
+  /// of these weights. Before the first evaluation, part() has no tensors with this prefix.
   std::pair<std::string_view, std::int64_t> best() const;
   /// Returns the history with `last_evaluation`.
   std::vector<MetricsRow> whole_history() const;
@@ -61,9 +61,9 @@ SafeTensors load_weights(const std::string& path);
 std::uint32_t hash_of(const Snapshot& snapshot);
 
 /// Returns the recipe of a run: the settings that a resumed run must share with the saved run. The
-/// text is that of config.toml with default values for the number of steps, the intervals, the
-/// conditions of an early end and the paths of text files. The contents of a text file are compared
-/// elsewhere (saved_task).
+/// text is that of config.toml with default values for the settings that a resumed run may change,
+/// such as the number of steps, the intervals, the conditions of an early end and the paths of text
+/// files. The contents of a text file are compared elsewhere (saved_task).
 std::string recipe_text(RunConfig config);
 /// A setting whose values differ in two recipes, as lines of config.toml: "lr = 0.003".
 struct RecipeDifference {

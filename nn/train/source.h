@@ -32,18 +32,19 @@ Source read_source(const std::string& file);
 /// Does the same, but reads only the metadata: Source::weights has no tensors.
 Source read_source_metadata(const std::string& file);
 
-/// Gives `config` the options of the source's model, but not its context if config.task is another
-/// built-in task. If both tasks learn a file, also gives it the
-/// source's unit of a token, and if the tasks are equal, the parameters of the task.
+/// Copies the options of the source's model into `config`, but not the context if config.task is
+/// another built-in task. If both tasks learn a file, also copies `unit` and `max_words`. If the
+/// tasks are equal, also copies the parameters of the task.
 void use_model_of(const Source& source, RunConfig& config);
 
 /// Copies the weights of the source into a model that make_model() created for `config` and a task
 /// with these symbols. Rows of the embedding and of the output layer are copied by symbol. Rows of
 /// symbols that the source lacks are drawn from `g`: each column from a normal distribution with
 /// mean and standard deviation of this column in the source. Throws ValueError if the source lacks
-/// symbols and config.new_tokens is not set, if an option of the model differs, or if the context
-/// is longer than the learned positions of the source. Throws IoError
-/// if a tensor is missing or has another shape than the recipe in the file states.
+/// symbols and config.new_tokens is not set, if the unit of a token differs, if an option of the
+/// model other than context and dropout differs, or if the context is longer than the learned
+/// positions of the source. Throws IoError if a tensor is missing or has another shape than the
+/// recipe in the file states.
 void copy_source(const Source& source, const RunConfig& config, const Vocabulary& vocabulary,
                  Transformer& model, Generator& g);
 

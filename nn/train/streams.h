@@ -16,7 +16,7 @@ inline std::uint64_t mix(std::uint64_t z) {
 }
 
 /// Returns the random stream that belongs to `key`. Only 32 bits of the hash are used, because
-/// PyTorch's generator takes a seed of 32 bits.
+/// PyTorch's CPU generator uses only 32 bits of its seed.
 inline autograd::Generator stream_of(std::uint64_t key) {
   return autograd::Generator(mix(key) & 0xffffffffu);
 }

@@ -53,8 +53,8 @@ void fit_batch(RunConfig& config, const Task& task) {
                     task.info().name, "; give a smaller power of two");
 }
 
-// Creates the model of a run. If `is_new` is set, it has its initial weights, and
-// config.from_weights is set.
+// Creates the model of a run. If `is_new` is set and config.from is not empty, copies the weights
+// of that file into the model, and sets config.from_weights.
 Transformer model_to_train(RunConfig& config, const Task& task, bool is_new) {
   fit_batch(config, task);
   check<IoError>(is_new || config.accumulate <= config.shards, "`accumulate`", "is ",
@@ -284,7 +284,7 @@ ShardGradients Trainer::own_shards(const Batch& batch) {
       model, first, first + shards, shards_side_by_side(),
       shards_need_teams(config_, model.options.vocab, model.options.classes),
       [&](Transformer& own, std::int64_t shard) {
-        // A single shard continues the stream of the run.
+        // If the batch is a single shard, its dropout uses the stream of the run.
         std::optional<Generator> of_shard;
         if (config_.shards > 1 && config_.model.attention.dropout > 0)
           of_shard = shard_dropout(config_.seed, steps_done, shard);

@@ -1,6 +1,6 @@
-// Training of a model on a task with an optimizer. Trainer prints nothing, and the only file that
-// it opens is the text that a task learns. nn/run/run_folder.h stores a run on disk;
-// nn/run/training_run.h contains the training loop.
+// Training of a model on a task with an optimizer. Trainer prints nothing and writes no file. It
+// reads only the texts of the task and the weights in config.from. nn/run/run_folder.h stores a run
+// on disk; nn/run/training_run.h contains the training loop.
 #pragma once
 
 #include <map>
@@ -17,8 +17,8 @@
 namespace heed::nn {
 
 /// Creates the task of a run: the built-in task config.task, or the task that learns the file
-/// config.text or config.lines. Throws the errors of make_task() in nn/tasks, and IoError if a file
-/// is unreadable.
+/// config.text or config.lines. Throws the errors of make_task() in nn/tasks, or of make_text() for
+/// a file.
 std::unique_ptr<Task> make_task(const RunConfig& config);
 /// Creates the model of a run and draws its weights with the seed config.seed. Throws ValueError if
 /// the context length of the model and the length of the task's sequences differ.
@@ -33,8 +33,8 @@ double clipped_step(Optimizer& optimizer, const RunConfig& config, double lr);
 /// Returns the validated configuration that a run writes into its config.toml. If config.text or
 /// config.lines is set, it and its held-out file become absolute paths, and config.task becomes
 /// "text" or "lines". If `own`, a user-defined task, is given, config.task becomes its name
-/// instead. A batch larger than the task's training set is reduced later, by the constructor of
-/// Trainer. Throws the errors of validate().
+/// instead. config.from also becomes an absolute path. A batch larger than the task's training set
+/// is reduced later, by the constructor of Trainer. Throws the errors of validate().
 RunConfig effective(RunConfig config, const Task* own = nullptr);
 
 class RankSession;
@@ -76,10 +76,10 @@ class Trainer {
 
   /// Returns the configuration of the run.
   const RunConfig& config() const { return config_; }
-  /// Changes the settings that a resumed run may change: the number of steps, the intervals of
-  /// evaluations, checkpoints and checks, and the conditions of an early end. If the learning rate
-  /// decays, the schedule still ends at the same step, and later steps use min_lr. Throws
-  /// ValueError that names the first other setting that differs, and the errors of validate().
+  /// Changes settings that are not part of the recipe (recipe_text()), such as the number of steps
+  /// and the conditions of an early end. If the learning rate decays, the schedule still ends at
+  /// the same step, and later steps use min_lr. Throws ValueError that names the first setting of
+  /// the recipe that differs, and the errors of validate().
   void set(const RunConfig& config);
 
   /// Returns the state after the last step. The tensors of the snapshot share this trainer's
@@ -102,7 +102,7 @@ class Trainer {
   /// changes no bit of the results.
   std::int64_t shards_side_by_side() const;
 
-  /// Returns the names of the parameters that config.freeze or config.train_only leaves out.
+  /// Returns the names of the parameters that config.freeze or config.train_only makes constants.
   const std::vector<std::string>& frozen() const { return frozen_; }
   /// Returns the names of the parameters, without frozen(), whose gradient was missing, or zero
   /// everywhere, in the last step. Each call reads all elements of all gradients.

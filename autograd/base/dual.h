@@ -81,7 +81,8 @@ inline Dual tanh(Dual x) {
 }
 inline Dual erf(Dual x) {
   const double t = std::min(std::abs(x.value), 40.0), square = t * t;
-  const double bell = std::exp(-square) * (1 - std::fma(t, t, -square));  // also if t^2 is rounded
+  // e^-(t^2). The fma computes the rounding error of `square`.
+  const double bell = std::exp(-square) * (1 - std::fma(t, t, -square));
   return chain(x, std::erf(x.value), 2 * std::numbers::inv_sqrtpi * bell);
 }
 inline Dual abs(Dual x) {

@@ -54,7 +54,8 @@ mode_t kind_of(const PathAt& path, int flags = 0) {
   return found == 0 ? status.st_mode & S_IFMT : 0;
 }
 
-// Returns the type of the file at `path`.
+// Returns the type of the file at `path`, or not_found if the path is too long. Throws IoError if
+// the type cannot be determined.
 std::filesystem::file_type type_of(const std::filesystem::path& path) {
   std::error_code error;
   const auto type = std::filesystem::status(path, error).type();
@@ -99,10 +100,12 @@ int write_and_close(int file, std::span<const std::span<const std::byte>> parts)
   return error;
 }
 
-// Returns the path that write_file() replaces: `path`, or the target of this symbolic link. Throws
-// IoError if the path exists and is not a regular file. A link in an open directory is replaced.
+// Returns the path of the file that write_file() replaces: `path`, or its target if `path` is a
+// symbolic link. A link relative to an open directory is itself replaced. Throws IoError if the
+// file exists and is not a regular file.
 PathAt target_of(const PathAt& path) {
-  // One call, because another process may move the directory of `path` between two calls.
+  // The kind is read once: another process may move the directory of `path` between two reads, and
+  // their results would then contradict each other.
   const mode_t kind = kind_of(path, path.directory ? AT_SYMLINK_NOFOLLOW : 0);
   if (path.directory && kind == S_IFLNK) return path;
   if (kind != 0 && kind != S_IFREG)

@@ -1,5 +1,6 @@
-// Reads and writes whole files. Errors state the path and the reason. A write replaces the file
-// atomically: after a crash, the path has either the old contents or the new contents.
+// Reads files, replaces them and appends to them. Errors state the path and the reason.
+// write_file() replaces a file atomically: after a crash, the path has either the old contents or
+// the new contents.
 #pragma once
 
 #include <concepts>
@@ -52,7 +53,7 @@ struct PathAt {
 
   const Directory* directory = nullptr;  ///< null: the current directory
   std::string path;                      ///< path of the file
-  /// Returns the path with the current path of the directory, for messages.
+  /// Returns `path`, preceded by the current path of the directory if there is one, for messages.
   std::string text() const {
     return !directory ? path : directory->path() + (path == "." ? "" : "/" + path);
   }
@@ -63,8 +64,8 @@ struct PathAt {
 /// a temporary file in the same directory, calls fsync on this file, renames it to `path`, and
 /// calls fsync on the directory. If `path` is a symbolic link, its target is replaced and the link
 /// stays, but in an open directory the link is replaced. The new file has the permissions of the
-/// old one. Throws IoError if a step fails, or if `path` exists and is not a regular file. If a
-/// step before the rename fails, the old file is intact and the temporary file is removed.
+/// old one. Throws IoError if a step fails, or if `path` exists and is not a regular file. If the
+/// rename or a step before it fails, the old file is intact and the temporary file is removed.
 void write_file(const PathAt& path, std::span<const std::span<const std::byte>> parts);
 void write_file(const PathAt& path, std::string_view text);
 ///@}

@@ -19,9 +19,9 @@ int available_cores();
 /// parallel_teams(). The default is available_cores().
 int num_threads();
 /// Sets the number of threads. Throws ValueError if n is not in [1, 256], and IoError if the system
-/// cannot start n threads. The number of threads is then unchanged. Throws ValueError inside a
-/// chunk of a parallel_for() of several threads. Do not call it while another thread runs
-/// parallel_for().
+/// cannot start n threads. The number of threads is then unchanged. Also throws ValueError inside a
+/// chunk of a parallel_for() of several threads, and inside a team of parallel_teams(). Do not call
+/// it while another thread runs parallel_for().
 void set_num_threads(int n);
 
 /// Returns the number of jobs that the threads of all pools have shared so far. Each ends with a
@@ -56,9 +56,9 @@ void parallel_for(std::int64_t n, std::int64_t grain, F&& f) {
 
 /// Calls f(0), ..., f(teams - 1) side by side. Inside f, parallel_for() has num_threads() / teams
 /// threads, rounded down, which work for this call of f alone. If f throws, parallel_teams() does
-/// as parallel_for() does. In three cases the calls of f run like the chunks of a parallel_for():
-/// if this function is called inside f, if another thread is running it, and if the system cannot
-/// start the threads of the teams.
+/// as parallel_for() does. In four cases the calls of f run like the chunks of a parallel_for():
+/// if a team would have fewer than two threads, if this function is called inside f, if another
+/// thread is running it, and if the system cannot start the threads of the teams.
 void parallel_teams(std::int64_t teams, const std::function<void(std::int64_t team)>& f);
 
 }  // namespace heed::autograd

@@ -63,7 +63,7 @@ struct FreeBlock {
 // after the destructors of the thread have run. Tensors in static variables are freed only then.
 struct ThreadState {
   std::array<FreeBlock*, kClasses> free;
-  std::size_t room;  // number of bytes that may still be cached; 0 before open() and at the end
+  std::size_t room;  // bytes that may still be cached; 0 before open() and after ~Closer()
   std::uint64_t system_allocations;
   bool opened;
 };

@@ -44,7 +44,7 @@ class Dims {
   }
   ///@}
   Dims(bool) = delete;  // otherwise `true` in sum(x, true) would become axis 1
-  /// Returns a list of `rank` entries, all equal to `value`.
+  /// Returns a list of `rank` entries, all equal to `value`. Throws ShapeError if rank > 8.
   static Dims filled(int rank, std::int64_t value);
 
   /// Returns the number of entries.
@@ -76,13 +76,13 @@ class Dims {
       fail_rank(kMaxRank + 1);
     dims_[std::size_t(rank_++)] = value;
   }
-  /// Returns a copy in which entry i is `value`.
+  /// Returns a copy in which entry i is `value`. Throws ShapeError if i is out of range.
   Dims with(int i, std::int64_t value) const {
     Dims d = *this;
     d[i] = value;
     return d;
   }
-  /// Returns a copy without entry i.
+  /// Returns a copy without entry i. Throws ShapeError if i is out of range.
   Dims without(int i) const {
     Dims d = *this;
     for (std::size_t at = position(i); at + 1 < std::size_t(rank_); ++at)
@@ -90,13 +90,15 @@ class Dims {
     --d.rank_;
     return d;
   }
-  /// Returns a list with the entries of this list, followed by the entries of `more`.
+  /// Returns a list with the entries of this list, followed by the entries of `more`. Throws
+  /// ShapeError if these are more than eight.
   Dims joined(const Dims& more) const {
     Dims d = *this;
     for (const std::int64_t value : more) d.push_back(value);
     return d;
   }
-  /// Returns a list of the entries with index i, where from <= i < to.
+  /// Returns a list of the entries with index i, where from <= i < to. Requires from >= 0 and
+  /// to <= rank().
   Dims sub(int from, int to) const {
     return Dims(std::span(begin() + from, std::size_t(to > from ? to - from : 0)));
   }

@@ -10,8 +10,9 @@
 
 namespace heed::autograd {
 
-/// A dual number with a measure of how accurate its tangent can be. The operators are not inline:
-/// every kernel is compiled for this type, and its speed is not important.
+/// A dual number with a measure of how accurate its tangent can be. The arithmetic is in
+/// tracked.cpp and not inline, because every kernel is compiled for this type.
+/// Speed is not important here.
 struct Tracked {
   Dual number;  ///< value and tangent
   /// A derivative is a sum over all paths from input to output, and each path contributes a product

@@ -1,5 +1,5 @@
-// A decoder without tables. An overlong form is rejected because its code point is smaller than the
-// smallest code point that needs this number of bytes.
+// Decodes UTF-8. An overlong form is rejected because its code point is smaller than the smallest
+// code point that needs this number of bytes.
 #include "autograd/base/utf8.h"
 
 #include <algorithm>
@@ -12,11 +12,12 @@
 namespace heed::autograd {
 namespace {
 
-using CodePoints = std::pair<char32_t, char32_t>;  // the first and the last one
+using CodePoints = std::pair<char32_t, char32_t>;  // the first and the last, both included
 constexpr CodePoints kBlank[] = {{0xA0, 0xA0},     {0x1680, 0x1680}, {0x2000, 0x200A},
                                  {0x202F, 0x202F}, {0x205F, 0x205F}, {0x2800, 0x2800},
                                  {0x3000, 0x3000}, {0xFE00, 0xFE0F}};
-// Formats: soft hyphen, joiners, marks and overrides of the direction, byte order mark, tags.
+// Other invisible characters: soft hyphen, joiners, Hangul fillers, marks and overrides of the
+// direction, line and paragraph separators, byte order mark, tags.
 constexpr CodePoints kFormats[] = {
     {0xAD, 0xAD},     {0x34F, 0x34F},   {0x61C, 0x61C},   {0x115F, 0x1160},  {0x17B4, 0x17B5},
     {0x180B, 0x180F}, {0x200B, 0x200F}, {0x2028, 0x202E}, {0x2060, 0x206F},  {0x3164, 0x3164},

@@ -17,12 +17,13 @@ bool is_utf8(std::string_view text);
 /// Returns the UTF-8 bytes of a code point.
 std::string to_utf8(char32_t c);
 
-/// Returns true for a space other than U+0020, and for a variation selector.
+/// Returns true for a Unicode space other than U+0020, for the empty Braille pattern U+2800, and
+/// for a variation selector U+FE00 to U+FE0F.
 bool is_blank(char32_t c);
 
 /// Returns a text for labels and errors: the character itself, an escape such as \\n, \\t, \\r or
 /// \\x1b for a control character, or the name of another invisible character, such as U+200B. The
-/// space U+0020 is returned itself.
+/// space U+0020 is returned unchanged.
 std::string printable(char32_t c);
 
 /// Returns printable() of each character of `text`, which must be valid UTF-8.

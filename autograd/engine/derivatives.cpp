@@ -69,8 +69,8 @@ Tensor hvp(const std::function<Tensor(const Tensor&)>& f, const Tensor& x, const
   return hvp([&f](Args t) { return f(t[0]); }, Args(&x, 1), Args(&v, 1))[0];
 }
 
-// Let J be the Jacobian of y with respect to x. g = J^T u is linear in u, so the gradient of <g,
-// direction> with respect to u is J times `direction`.
+// Let J be the Jacobian of y with respect to x. The gradient g = J^T u is linear in u. The gradient
+// of the inner product <g, direction> with respect to u is therefore J times `direction`.
 Tensor jvp(const Tensor& y, const Tensor& x, const Tensor& direction) {
   const Tensor u = zeros(y.shape(), y.dtype()).requires_grad_();
   const Tensor g = grad(y, x, {.grad_output = u, .create_graph = true});

@@ -30,7 +30,8 @@ struct GradOptions {
 ///
 /// Throws ValueError if y has no graph, if a tensor of `wrt` does not require grad, if an earlier
 /// backward pass freed the graph, or if y does not depend on a tensor of `wrt` (unless
-/// allow_unused). Throws ShapeError or DTypeError if grad_output does not fit y.
+/// allow_unused). Throws ShapeError or DTypeError if grad_output does not fit y, and ShapeError if
+/// it is missing and y has several elements.
 std::vector<Tensor> grad(const Tensor& y, std::span<const Tensor> wrt,
                          const GradOptions& options = {});
 std::vector<Tensor> grad(const Tensor& y, std::initializer_list<Tensor> wrt,
@@ -59,16 +60,17 @@ JvpResult jvp(const DifferentiableFunction& f, Args inputs, Args tangents);
 
 ///@{
 /// Returns the product of the Hessian of a scalar function f and v, as one tensor per input. It is
-/// computed by double backward. Throws ShapeError unless v has one tensor per input, with the shape
-/// of this input, and ValueError if the result of f has no graph.
+/// computed by double backward. Throws ShapeError unless f returns one element and v has one tensor
+/// per input, with the shape of this input. Throws ValueError if the result of f has no graph.
 std::vector<Tensor> hvp(const DifferentiableFunction& f, Args inputs, Args v);
 Tensor hvp(const std::function<Tensor(const Tensor&)>& f, const Tensor& x, const Tensor& v);
 ///@}
 
 /// Returns the derivative of y when x moves in `direction`: the Jacobian of y with respect to x,
-/// times `direction`. The result has y's shape and no graph. The function runs two backward passes
-/// through the graph of y and works for float32 and float64. Throws ShapeError or DTypeError unless
-/// `direction` has x's shape and dtype. Throws ValueError if y does not depend on x.
+/// times `direction`. The result has y's shape and no graph. The function runs two backward passes,
+/// through the graph of y and through that of the gradient, and works for float32 and float64.
+/// Throws ShapeError or DTypeError unless `direction` has x's shape and dtype. Throws ValueError if
+/// y does not depend on x.
 Tensor jvp(const Tensor& y, const Tensor& x, const Tensor& direction);
 
 ///@{

@@ -45,13 +45,13 @@ struct Sample {
 /// The samples of one check.
 using Samples = std::vector<Sample>;
 
-/// Sizes at which every op is checked in addition to the sizes of its own samples
-/// (tests/autograd/graph/registry_test.cpp).
+/// Sizes at which every op is checked in addition to the sizes of its own samples, unless a NoSize
+/// excludes the size (tests/autograd/graph/registry_test.cpp).
 enum class SampleSize {
   kZero,    ///< an axis of size 0
   kOne,     ///< an axis of size 1
   kScalar,  ///< rank 0
-  kLarge,   ///< an axis longer than any block or vector of a kernel
+  kLarge,   ///< an axis of size 67: longer than any vector, and not a multiple of its length
 };
 /// Every SampleSize.
 inline constexpr SampleSize kAllSizes[] = {SampleSize::kZero, SampleSize::kOne, SampleSize::kScalar,

@@ -53,7 +53,7 @@ class FirstNonFinite final : public OpObserver {
   std::vector<std::pair<std::string, Tensor>> names_;
   std::map<std::uint64_t, std::string> paths_;  // module of a node, by Node::sequence()
   std::string nan_, infinity_;                  // texts about the first NaN and the first infinity
-  std::string passed_on_;  // text about the first op with an input that is not finite
+  std::string passed_on_;  // text about the first op that only passes a NaN or inf on
   bool nan_from_infinity_ = false;
 };
 

@@ -122,7 +122,7 @@ class Inputs {
 /// Tensor that a vjp captures in addition to the op's inputs. For example, masked_fill(x, mask, 0)
 /// captures the mask, because it is not an input that gets a gradient. A Captured stores the
 /// version of the tensor, so that a later in-place write is an error instead of a wrong gradient. A
-/// node stores the versions of the tensors in Saves for the same reason.
+/// node stores the versions of the tensors that it saves (Saves) for the same reason.
 class Captured {
  public:
   /// Captures x for a vjp of `op`.
@@ -203,8 +203,8 @@ class Node {
   /// Returns the extras. Creates them if they do not exist.
   Extras& extras();
 
-  /// Returns the gradients of the inputs. Calls the vjp that was given to record(); a leaf has
-  /// none.
+  /// Calls the vjp that was given to record() and returns its gradients of the inputs. For a leaf,
+  /// returns an empty list.
   virtual Grads vjp(const Vjp&) { return {}; }
   /// Drops saved values and edges. A later backward pass through this node is an error.
   void release();
@@ -243,11 +243,12 @@ template <class Definition, class Backward>
 Tensor record(const Op& op, const Inputs& inputs, Tensor output, Definition definition,
               Backward backward);
 
-/// Returns a drawing of the graph of y in the language of Graphviz (`dot -Tsvg`): a box for each
-/// node with the name that `names` gives to the tensor, the op, dtype and shape, and an arrow from
-/// each input to its op. The box of a tensor of at most six elements also has the values and the
-/// gradient that the graph keeps. To draw gradients, call backward() with retain_graph = true
-/// before, because backward() frees the graph otherwise. Throws ValueError if y has no graph.
+/// Returns a drawing of the graph of y in the language of Graphviz (`dot -Tsvg`). The box of a node
+/// has the op, dtype and shape, and the name of the tensor if `names` contains it. Arrows lead from
+/// the inputs to their op. If a tensor has at most six elements, its box also has the values
+/// and the gradient, as far as the graph keeps them. To draw gradients, call backward() with
+/// retain_graph = true before, because backward() frees the graph otherwise. Throws ValueError if y
+/// has no graph, or if the graph was freed.
 std::string to_dot(const Tensor& y, const std::vector<std::pair<std::string, Tensor>>& names = {});
 
 }  // namespace heed::autograd

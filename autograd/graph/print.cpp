@@ -21,7 +21,7 @@ constexpr std::int64_t kThreshold = 1000;
 constexpr std::int64_t kEdgeItems = 3;
 constexpr std::int64_t kLineWidth = 80;   // characters
 constexpr int kPrecision = 4;             // digits after the point
-constexpr std::int64_t kDotElements = 6;  // to_dot() prints the elements of such small tensors
+constexpr std::int64_t kDotElements = 6;  // to_dot() prints up to this number of elements
 
 // Texts of the printed elements in row-major order, and the width of a column in characters.
 struct Cells {
@@ -181,7 +181,7 @@ std::string brackets(const Tensor& x, std::size_t indent) {
 }
 
 // Returns the texts after the values: the size of an empty tensor, such as "size=(0, 3)", a dtype
-// that is not the default, and the op or requires_grad.
+// other than float32 that the values do not show, and the op or requires_grad.
 std::vector<std::string> suffixes(const Tensor& x) {
   std::vector<std::string> found;
   const bool is_empty = x.numel() == 0;  // then no printed element shows the dtype

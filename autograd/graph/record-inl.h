@@ -15,8 +15,8 @@ bool must_record(const Op& op, const Inputs& inputs, Tensor& output);
 /// Fills a new node from the inputs of the op, sets it as the node of `output`, and notifies the
 /// observer. The list of inputs is created at the address `memory`.
 void attach(Node* node, const Inputs& inputs, const Tensor& output, Node::Input* memory);
-/// Returns the gradients of a fused op by a backward pass through its definition. The engine
-/// implements it.
+/// Returns the gradients of a fused op by a backward pass through its definition. Defined in
+/// engine/engine.cpp.
 Grads through_definition(const DifferentiableFunction& definition, const Vjp& v);
 
 /// Node of an op with a vjp.

@@ -68,7 +68,7 @@ HookHandle Tensor::register_hook(std::function<Tensor(const Tensor&)> f) const {
   return {[node = node(), id]() mutable {
     if (node)
       std::erase_if(node->extras().hooks, [id](const auto& hook) { return hook.first == id; });
-    node = {};  // a handle that is kept does not keep the graph
+    node = {};  // so that the handle no longer keeps the graph alive
   }};
 }
 

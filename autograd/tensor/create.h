@@ -36,8 +36,9 @@ Tensor ones_like(const Tensor& x);
 /// Returns a tensor filled with `value`, with the shape and dtype of x.
 Tensor full_like(const Tensor& x, double value);
 /// Returns the one-dimensional tensor start, start + step, ... while the number is below `end` (or,
-/// for a negative step, above it). The dtype is int64 by default. Throws ValueError if `step` is 0
-/// or NaN, if `start` or `end` is not finite, or if there would be 2^40 elements or more.
+/// for a negative step, above it). Rounding can add one number that is about `end`. The dtype is
+/// int64 by default. Throws ValueError if `step` is 0 or NaN, if `start` or `end` is not finite, or
+/// if there would be 2^40 elements or more.
 Tensor arange(double start, double end, double step = 1, DType dtype = int64);
 /// Returns the int64 tensor 0, 1, ..., end - 1.
 Tensor arange(std::int64_t end);

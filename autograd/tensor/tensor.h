@@ -40,8 +40,8 @@ struct HookHandle {
 ///
 /// Copies of a Tensor refer to the same tensor: they share data, gradient and hooks. A
 /// default-constructed Tensor is undefined. It means "none", for example no bias or no gradient.
-/// Several threads may read one tensor, and walk graphs that share leaves. While a thread changes a
-/// tensor, no other thread may use it.
+/// Several threads may read one tensor, and may run backward passes through graphs that share only
+/// leaves. While a thread changes a tensor, no other thread may use it.
 class Tensor {
  public:
   ///@{
@@ -125,8 +125,8 @@ class Tensor {
   std::vector<T> to_vector() const;
 
   /// Marks a leaf so that gradients with respect to it are computed, and returns the tensor. Throws
-  /// DTypeError unless the dtype is float32 or float64. Throws ValueError for the result of a
-  /// recorded op; for its gradient use retain_grad() or grad(y, {x}).
+  /// DTypeError if the dtype is int64 or bool8. Throws ValueError for the result of a recorded op;
+  /// for its gradient use retain_grad() or grad(y, {x}).
   Tensor requires_grad_() const;
   /// Returns true if the tensor is a leaf marked by requires_grad_(), or if a recorded op computed
   /// it from such a leaf.

@@ -34,12 +34,13 @@ using Accumulator = typename AccumulatorOf<T>::type;
 
 /// The longest row of attention whose float32 sums are not divided into blocks.
 ///
-/// All other float32 sums are accumulated in float64, or use blocked summation: blocks of 8
-/// vectors, of 32 rows or of 32 keys of attention are summed in float32, and the sums of the blocks
-/// in float64. With b additions per block, the error is at most about b 2^-24 times the sum of the
-/// magnitudes of the terms, for any number of blocks (Blanchard, Higham and Mary, A Class of Fast
-/// and Accurate Summation Algorithms, 2020). tests/autograd/ops/accumulation_test.cpp requires at
-/// most 16 * 2^-24.
+/// Matrix products, and the sum of the gradients of several uses of a tensor, add in float32. All
+/// other float32 sums are accumulated in float64, or use blocked summation: blocks of 8 vectors, of
+/// 32 rows or of 32 keys of attention are summed in float32, and the sums of the blocks in float64.
+/// With b additions per block, the error is at most about b 2^-24 times the sum of the magnitudes
+/// of the terms, for any number of blocks (Blanchard, Higham and Mary, A Class of Fast and Accurate
+/// Summation Algorithms, 2020). tests/autograd/ops/accumulation_test.cpp requires at most
+/// 16 * 2^-24.
 inline constexpr std::int64_t kShortRow = 1024;
 
 /// The number of columns per call for which add_columns() is fastest.

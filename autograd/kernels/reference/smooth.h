@@ -11,8 +11,8 @@
 
 namespace heed::autograd::kernels::reference {
 
-/// Returns e^x for x in [-1e9, 0]. The result has the error of a float64, but it is not rounded to
-/// 0 or to fewer digits below the smallest normal float64.
+/// Returns e^x for x in [-1e9, 0] with the error of a float64. For x above -1000, the result keeps
+/// all digits even if it is below the smallest normal float64. For x below -1046, it is 0.
 inline long double exp_extended(long double x) {
   const double high = double(x);
   const bool far = high < -600;
@@ -40,8 +40,8 @@ struct Erf {
   static double slope(double x) { return erf(Dual(x, 1)).tangent; }
 };
 
-/// x Phi(x), where Phi is the standard normal distribution function and phi is its density. With
-/// the zero t0 of the slope, Phi(-t) = e^(-t^2 / 2) R(t) and
+/// x Phi(x), where Phi is the standard normal distribution function and phi is its density. For
+/// t >= 0, Phi(-t) = e^(-t^2 / 2) R(t). The slope at -t, which is 0 at t0 = 0.7518, is
 /// Phi(-t) - t phi(-t) = e^(-t^2 / 2) (t0 - t) W(t). R (1 + t / 5) and W are polynomials in
 /// v = (5 - t) / (5 + t) that were fitted for heed; they minimize the largest relative error.
 struct Gelu {
@@ -70,7 +70,7 @@ struct Gelu {
   }
 
  private:
-  static double limited(double x) { return std::min(std::abs(x), 40.0); }  // NaN for NaN
+  static double limited(double x) { return std::min(std::abs(x), 40.0); }  // keeps NaN
   static long double bell(long double t) { return exp_extended(-t * t / 2); }
   // Rounding matters only in the last two steps: the terms before them are small.
   template <std::size_t n>
@@ -83,11 +83,12 @@ struct Gelu {
 };
 
 /// x s(u), where s is the logistic function and u(x) = kLinear x + kCubic x^3. With e = e^-u(t),
-/// the slope at -t is e (1 + e - t u'(t)) / (1 + e)^2, where the middle factor cancels.
+/// the slope at -t is e (1 + e - t u'(t)) / (1 + e)^2. Near the zero of the slope, the terms of the
+/// middle factor cancel.
 template <class U>
 struct LogisticGate {
   static double value(double x) {
-    const double t = std::min(std::abs(x), 800.0);  // NaN for NaN
+    const double t = std::min(std::abs(x), 800.0);  // keeps NaN
     const long double e = exp_extended(-u(t));
     return double((x < 0 ? -t * e : x) / (1 + e));
   }

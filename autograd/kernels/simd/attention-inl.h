@@ -33,7 +33,7 @@ static_assert(kKeys <= kBlockK);  // the product of weights and values sums over
 template <class T>
 constexpr T kMinusInf = -std::numeric_limits<T>::infinity();
 
-// Returns n rounded up to a multiple of the panel width, which is the stride between rows of n
+// Returns n rounded up to a multiple of the panel width. This is the stride between rows of n
 // scores.
 template <class T>
 std::int64_t padded(std::int64_t n) {
@@ -209,10 +209,10 @@ HWY_NOINLINE void add_product(Sum* sums, const T* s, std::int64_t s_row, std::in
 }
 
 // Adds the terms that a product of a tile lacks because scale_panels() replaced values of x, and
-// leaves out the terms of keys that a query may not read. s has the weights of the queries i0, ...,
-// i0 + rows - 1 for the keys `seen`. Row a of x, of n values, belongs to key seen.begin + a if
-// `of_keys` is true: sums [rows, n] += s x scale. Otherwise, it belongs to query i0 + a: sums
-// [keys, n] += s^T x scale.
+// leaves out the terms of keys that a query may not read. s has the weights, or the gradients of
+// the scores, of the queries i0, ..., i0 + rows - 1 for the keys `seen`. Row a of x, of n values,
+// belongs to key seen.begin + a if `of_keys` is true: sums [rows, n] += s x scale. Otherwise, it
+// belongs to query i0 + a: sums [keys, n] += s^T x scale.
 template <class T, class Sum>
 HWY_NOINLINE void add_not_finite(const Head<T>& h, Sum* sums, std::int64_t sums_row, const T* s,
                                  std::int64_t i0, std::int64_t rows, KeyRange seen, bool of_keys,
@@ -279,8 +279,8 @@ HWY_INLINE void finish_scores(const Head<T>& h, T* s, std::int64_t i, std::int64
   std::fill_n(s, own.begin, kMinusInf<T>);
 }
 
-// Returns true if all sums of exp_row() are computed in blocks: in float64, and on targets with one
-// lane, where the rounding errors would add up.
+// Returns true if all sums of exp_row() are computed in blocks. This is so for float64, and on
+// targets with one lane, where the rounding errors would add up.
 template <class T>
 constexpr bool sums_blocks() {
   return sizeof(T) == 8 || hn::MaxLanes(Full<T>()) == 1;

@@ -101,7 +101,8 @@ HWY_INLINE void times_keys(const Head<T>& h, T* s, std::int64_t s_row, std::int6
 }
 
 // Writes the outputs and the lse of the queries [i0, i0 + rows). `top` contains the largest score
-// of each query, `total` the sum of its weights, and `acc` the sum of its weighted values.
+// of each query, `total` the sum of exp(score - top) over its keys, and `acc` the sum of these
+// exponentials times the values.
 template <class T, class Sum>
 void write_outputs(const Head<T>& h, std::int64_t i0, std::int64_t rows, const T* top,
                    const Sum* total, const Sum* acc) {

@@ -54,10 +54,10 @@ void erf_loop(float* y, const float* x, std::int64_t n) {
 template <class Tail>
 HWY_INLINE V limited(V x) {
   const V end = hn::Set(D(), Tail::kEnd), t = hn::Abs(x);
-  return hn::IfThenElse(hn::Gt(t, end), end, t);  // NaN for NaN
+  return hn::IfThenElse(hn::Gt(t, end), end, t);  // keeps NaN
 }
-// A function f with f(x) - f(-x) = x. Tail computes f and its slope at -t for t = |x|. On one lane,
-// F computes f in float64.
+// Computes y = f(x) for a function f with f(x) - f(-x) = x. With t = |x|, Tail::value() returns
+// -2^64 f(-t), and Tail::slope() returns 2^64 f'(-t). On one lane, F computes f in float64.
 template <class F, class Tail>
 void gate_loop(float* y, const float* x, std::int64_t n) {
 #if HWY_TARGET == HWY_SCALAR

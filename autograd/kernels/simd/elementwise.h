@@ -1,8 +1,9 @@
 // SIMD versions of elementwise functions on adjacent float32 values, and of dropout masks.
 //
-// An output array may be the same as an input array, but must not overlap it in any other way. The
-// reference versions of adamw() and keep() are in reference/adamw.h and reference/philox.h. Those
-// of the smooth functions are in reference/smooth.h. README.md lists the largest errors.
+// Except for adamw(), an output array may be the same as an input array, but must not overlap it in
+// any other way. The reference versions of adamw() and keep() are in reference/adamw.h and
+// reference/philox.h. Those of the smooth functions are in reference/smooth.h. ../README.md lists
+// the largest errors.
 #pragma once
 
 #include <cstdint>

@@ -37,7 +37,7 @@ constexpr bool kLean = HWY_TARGET == HWY_AVX2;
 constexpr std::int64_t kBlockK = 384;  // largest k of a block; a strip of A then stays in L1
 constexpr std::int64_t kAhead = 8;     // B is prefetched this number of rows before its use
 constexpr std::int64_t kFetchC = 64;   // smallest k for which prefetching C saves time
-constexpr std::int64_t kNarrow = 64;   // pack_a() copies columns of A only if B has more columns
+constexpr std::int64_t kNarrow = 64;   // for B with more columns, pack_a() copies a column-major A
 
 template <class T>
 using Full = hn::ScalableTag<T>;
@@ -60,7 +60,7 @@ struct Strips {
   std::int64_t row, col;
 };
 
-/// A block of B in panels of `width` columns. Element (l, j) is
+/// A block of B in panels of width = panel_width() columns. Element (l, j) is
 /// b[j / width * panel + l * row + j % width].
 template <class T>
 struct Panels {

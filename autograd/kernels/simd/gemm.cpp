@@ -29,8 +29,9 @@ constexpr std::int64_t kInPlaceRows = 8 * kRows;  // largest m for which B is re
 constexpr std::int64_t kSomeRows = 2 * kRows;  // largest m for which copying B is most of the work
 constexpr std::int64_t kMaxStep = 192;         // largest number of terms in one step of k
 constexpr std::int64_t kChunk = 1 << 16;       // smallest work per thread, in multiply-adds
-// True if the L2 cache is small. Machines with AVX2 have 256 or 512 KB of L2. On such machines, B
-// is packed kColumns columns at a time. These columns take 288 KB per step of k in float32.
+// True if the L2 cache is small. Machines with AVX2 but without AVX-512 often have 256 or 512 KB of
+// L2. On these machines, B is packed at most kColumns columns at a time. In float32, kColumns
+// columns take 288 KB per step of k.
 constexpr bool kSmallL2 = HWY_TARGET == HWY_AVX2;
 constexpr std::int64_t kColumns = 384;          // columns of B that are packed at a time
 constexpr std::int64_t kPanelsInL1 = 1 << 13;   // largest number of values of B that stay in L1

@@ -21,7 +21,8 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 // Largest number of rows of A.
 constexpr std::int64_t kFewRows = 8;
-// Largest number of rows of W per call. The values of these rows for one step of k stay in L1.
+// Largest number of rows of the weight W per call. The values of these rows for one step of k stay
+// in L1.
 constexpr std::int64_t kFewColumns = 32;
 
 /// A vector of at most four blocks of 16 bytes.

@@ -30,10 +30,10 @@ constexpr int kOutputs = int(hn::MaxLanes(Narrow<T>()));
 template <class T>
 constexpr int kNeighbors = kOutputs<T> == 1 ? 1 : int(16 / sizeof(T));
 
-// Number of independent chains of multiply-adds. It hides most of the latency of a multiply-add. On
-// x86, one call reads 16 rows of float32: if the row stride is a multiple of 2048 bytes, all rows
-// compete for two sets of the L1 cache, and 32 rows do not fit into them. With AVX-512, transposing
-// takes about as long as the latency of one chain (measured on Zen 4).
+// Number of independent chains of multiply-adds, which hide most of the latency of a multiply-add.
+// On x86, few_rows_kernel() reads 16 rows of float32 at a time: if the row stride is a multiple of
+// 2048 bytes, all rows compete for two sets of the L1 cache, and 32 rows do not fit into them. With
+// AVX-512, transposing takes about as long as the latency of one chain (measured on Zen 4).
 #if HWY_TARGET <= HWY_AVX3
 constexpr int kChains = 1;
 #elif HWY_TARGET <= HWY_AVX2

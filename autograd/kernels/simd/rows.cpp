@@ -46,7 +46,8 @@ double sum_exp_below_loop(const float* x, float top, std::int64_t n) {
     const auto at_top = hn::And(mask, hn::Eq(v, largest));
     const V e = hn::IfThenZeroElse(at_top, exp_near_zero(d, shifted));
     sums[0] = hn::Add(sums[0], hn::IfThenElseZero(mask, e));
-    sums[1] = hn::Add(sums[1], hn::IfThenElseZero(at_top, hn::Add(one, shifted)));  // NaN for inf
+    // If top is inf, `shifted` is NaN, and so is the result.
+    sums[1] = hn::Add(sums[1], hn::IfThenElseZero(at_top, hn::Add(one, shifted)));
   });
   return below + (tops - 1);
 }

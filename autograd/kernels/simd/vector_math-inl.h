@@ -143,7 +143,8 @@ struct GeluTail {
 template <class U>
 struct LogisticTail;
 #if HWY_TARGET != HWY_SCALAR  // one lane has no halves, and uses reference/smooth.h
-/// Returns f(wide, x), where `wide` is a vector of float64. The result is rounded to float32.
+/// Returns f(wide, x) rounded to float32, where `wide` is the tag of float64 vectors. f receives
+/// each half of x, converted to float64.
 template <class D, class V, class F>
 HWY_INLINE V in_float64(D d, V x, F f) {
   const hn::RepartitionToWide<D> wide;
@@ -153,8 +154,8 @@ HWY_INLINE V in_float64(D d, V x, F f) {
   return hn::Combine(d, hn::DemoteTo(half, high), hn::DemoteTo(half, low));
 }
 
-/// reference::LogisticGate: value() and slope() are those of GeluTail. In float64, the loss of
-/// digits in the middle factor does not matter.
+/// The lower tail of reference::LogisticGate, with the same factors as GeluTail. It is computed in
+/// float64, so that the cancellation in the middle factor of the slope does not matter.
 template <class U>
 struct LogisticTail {
   static constexpr float kEnd = 128;

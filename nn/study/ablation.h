@@ -16,7 +16,7 @@
 namespace heed::nn {
 
 /// The effect of an intervention: the change of the objective L, summarized over sequences. All
-/// numbers except `sequences` have the unit of L.
+/// numbers except `sequences` and `accuracy` have the unit of L.
 struct Effect {
   double mean = 0;             ///< mean change over the sequences
   double standard_error = 0;   ///< standard error of `mean`; NaN for one sequence
@@ -29,9 +29,9 @@ struct Effect {
 /// is empty.
 Effect effect_of(const std::vector<double>& changes);
 
-/// The value that replaces the output of a component. For a head this is z, before the output
-/// projection. Means and outputs of other sequences come from a run of the model without any
-/// replacement.
+/// The value that replaces the output of a component. The output of a head is z, before the
+/// output projection. Means and outputs of other sequences come from a run of the model without
+/// any replacement.
 enum class Ablation {
   kMean,      ///< mean over all sequences and positions that hold a token (no padding)
   kZero,      ///< zeros
@@ -58,8 +58,8 @@ struct Replacement {
 Replacement replacement(const Transformer& model, const Batch& batch, Ablation how);
 
 /// Returns L of each sequence, [B], if the outputs of all components in `cut` are replaced at once.
-/// `cut` may be empty. Sets *accuracy to accuracy(), unless it is null. Throws ValueError if the
-/// model does not have a component.
+/// `cut` may be empty. Sets *accuracy to accuracy(), unless it is null. Throws ValueError if `cut`
+/// contains a component that the model does not have.
 std::vector<double> values_without(const BaseRun& run, const std::vector<Component>& cut,
                                    const Replacement& replaced, double* accuracy = nullptr);
 /// Returns the change of L, and the accuracy, if the outputs of all components in `cut` are

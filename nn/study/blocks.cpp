@@ -24,8 +24,8 @@ BlockMap block_map(const float* map, const float* scores, std::int64_t length, s
       value = x;  // a NaN stays
   };
   for (std::int64_t first = 0; first < length; first += block) {
-    // The queries of a block are reduced before the keys. This is several times as fast as to
-    // reduce cell by cell, because each cell would then wait for the result of the previous cell.
+    // The queries of a block are reduced before the keys. A reduction cell by cell would be several
+    // times slower, because each cell would wait for the result of the previous cell.
     std::vector<double> row(std::size_t(length), 0.0);
     std::vector<std::uint8_t> hidden(std::size_t(length), 1);
     for (std::int64_t i = first; i < std::min(first + block, length); ++i) {

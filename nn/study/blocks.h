@@ -9,8 +9,8 @@
 
 namespace heed::nn {
 
-/// Returns the number of tokens in a block: 1 up to 128 tokens, and otherwise the smallest number
-/// with which a sequence of `length` tokens has at most 112 blocks.
+/// Returns the number of tokens in a block: 1 if `length` is at most 128, and otherwise the
+/// smallest number with which a sequence of `length` tokens has at most 112 blocks.
 std::int64_t block_length(std::int64_t length);
 
 /// Rule that reduces the cells of a block to one value. Cells that the attention mask hides are
@@ -34,8 +34,8 @@ std::vector<BlockMap> block_maps(const Tensor& maps, const Tensor& scores, std::
 /// The routes of one sequence (see Routes), reduced to blocks of tokens.
 struct BlockRoutes {
   std::vector<double> total;  ///< by block: sum over its tokens of the norm of Routes::total
-  /// By route, then block: the sum of the components along Routes::total. The sum over the routes
-  /// is `total`.
+  /// By route, then by block: sum over its tokens of the component of the route's vector along
+  /// Routes::total. The sum over the routes is `total`.
   std::vector<std::vector<double>> values;
 };
 /// Reduces the routes of a study of one sequence, [1, T].

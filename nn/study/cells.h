@@ -2,9 +2,10 @@
 //
 // A cut sets the score S[i, j] of query i and key j to -inf. The softmax then divides the weight
 // among the other keys of the query (attention knockout, Geva et al. 2023, arXiv 2304.14767). With
-// A' for the weights after the cut, dL/dA predicts the change sum over k of (A'[i, k] - A[i, k])
-// dL/dA[i, k]. If L is a linear function of A, this is the exact change. For one cell with the
-// weight a < 1 it equals -(dL/dS[i, j]) / (1 - a), because every other weight is divided by 1 - a.
+// A' for the weights after the cut, dL/dA predicts the change: the sum over k of
+// (A'[i, k] - A[i, k]) dL/dA[i, k]. If L is a linear function of A, this is the exact change. For
+// one cell with the weight a < 1 it equals -(dL/dS[i, j]) / (1 - a), because every other weight is
+// divided by 1 - a.
 #pragma once
 
 #include <compare>
@@ -35,7 +36,7 @@ std::string cell_name(const Cell& cell);
 /// Parses a comma-separated list of cells of a causal model with sequences of `length` tokens.
 /// L1H0[5,3] is query 5 and key 3, L1H0[5,0-3] four cells, and L1H0[*,3] all queries that may read
 /// key 3. L0H0,L1H0[5,3] is this cell of both heads. Throws ValueError for any other text, for a
-/// head or a position that does not exist, for a cell that is listed twice, and for a part that
+/// head or a position that does not exist, for a cell that is listed twice, and for an item that
 /// has no key at or before its query. The error text begins with `what`.
 std::vector<Cell> parse_cells(std::string_view what, const std::string& text, std::int64_t layers,
                               std::int64_t heads, std::int64_t length);
@@ -50,7 +51,8 @@ Tensor cut_predictions(const Tensor& scores, const Tensor& pattern_grad,
 /// the sum over the rows of the cells of (A' - A) . dL/dA. The place of the evidence contains the
 /// names of the cells, joined by ", ", or the number of cells if there are more than four: "6
 /// cells". `run` contains one sequence [1, T], and `study` is the study of this sequence. Throws
-/// ShapeError unless the batch size is 1, and ValueError if the model does not have a cell.
+/// ShapeError unless the batch size is 1, ValueError if a set is empty or contains a cell that does
+/// not exist, and NumericError if an effect is not finite.
 std::vector<Evidence> cut_cells(const BaseRun& run, const Study& study,
                                 const std::vector<std::vector<Cell>>& sets);
 

@@ -11,7 +11,8 @@
 // - s is the scale of the scores, which may be learned
 // - W_O is the head's output projection, multiplied by the residual scale
 //
-// Left out: the final norm's division, MLPs, other layers, and the bias of the output projection.
+// Left out: the final norm's division and bias, MLPs, other layers, and the bias of the
+// output projection.
 #pragma once
 
 #include <optional>
@@ -70,7 +71,7 @@ struct CompositionScore {
   HeadIndex a;          ///< writes; in an earlier layer than b
   HeadIndex b;          ///< reads
   Receiver::Kind kind;  ///< the part of b that reads: kQuery, kKey or kValue
-  double score;         ///< 0 to 1, or NaN if a head has only zeros
+  double score;         ///< 0 to 1; NaN if one of the two factors is 0
   double random_mean;   ///< mean score of random weights of the same shapes
 };
 
@@ -108,8 +109,8 @@ class Circuits {
   /// Returns the slope of the head if positions are kAlibi: its score at distance D is that of qk()
   /// minus the slope times D. Otherwise returns NaN.
   double slope(const HeadIndex& head) const;
-  /// Returns the map in which head b of a later layer reads what head a writes about a token,
-  /// w_i = x~_i W_V^a W_O^a, where N is the norm of b's layer without division and bias:
+  /// Returns the map in which head b of a later layer reads what head a writes about token i,
+  /// w_i = x~_i W_V^a W_O^a. N is the norm before b's attention, without division and bias:
   /// - kKey: s (x~_i W_Q^b) R . (N(w_j) W_K^b), [vocab, vocab]
   /// - kQuery: s (N(w_i) W_Q^b) R . (x~_j W_K^b), [vocab, vocab]
   /// - kValue: (N(w_i) W_V^b) W_O^b G U~^T, [vocab, classes]
@@ -128,8 +129,10 @@ class Circuits {
   /// - kKey: |W_OV^a (W_QK^b)^T|
   /// - kValue: |W_OV^a W_OV^b|
   ///
-  /// random_mean is the mean over `draws` draws of all weights from N(0, 1), begun with `seed`. It
-  /// depends on the kind alone. LayerNorms and RMSNorms have no effect on these scores.
+  /// random_mean is the mean score over `draws` random draws of all weights from N(0, 1). The
+  /// random numbers depend on `seed`. In one model, random_mean depends on the kind alone.
+  /// LayerNorms and RMSNorms have no effect on these scores. Throws ValueError unless `draws`
+  /// is positive.
   std::vector<CompositionScore> composition_scores(std::int64_t draws = 100,
                                                    std::int64_t seed = 1) const;
 

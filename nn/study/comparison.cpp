@@ -101,7 +101,8 @@ void measure_heads(ComparedRun& run, const ComparedQuantity& of) {
   LoadedRun loaded = folder.open(RunFolder::kState, Use::kSequences);
   std::vector<CheckpointFile> weights = folder.checkpoints();
   const CheckpointFile last{loaded.step.value_or(0), folder.file(loaded.weights)};
-  // The last weights replace their checkpoint, so that checkpoints of another run differ from them.
+  // The last weights replace checkpoints of their step and of later steps. If the others belong to
+  // another run, over_time() throws, because the last weights have a different recipe.
   std::erase_if(weights, [&](const CheckpointFile& c) { return c.step >= last.step; });
   weights.push_back(last);
   OverTimeSubject subject = evaluation_over_time(loaded.model, *loaded.task);

@@ -47,7 +47,7 @@ struct ComparedQuantity {
 struct ComparedRun {
   std::filesystem::path folder;  ///< run directory
   RunConfig config = {};         ///< configuration of the run
-  bool has_result = true;        ///< false: a finished run whose result is missing
+  bool has_result = true;        ///< false: the run has a state file without a result
   double seconds = NAN;          ///< training time of a run that was not resumed
   StepSeries series = {};        ///< steps, and series_name() of the quantity at each of them
   std::vector<TimedNumber> heads = {};  ///< by head, with the last weights; set by measure_heads()
@@ -62,9 +62,9 @@ struct ComparedRun {
 
 /// Reads the configuration, the history and the result of a run. The numbers at the end are those
 /// of the last evaluation during training if `of` is eval_loss or eval_accuracy, otherwise those of
-/// the result. If the quantity is measured for each head, the series stays empty. Throws IoError or
-/// ValueError, with the name of the file, if a file cannot be used. Throws IoError if the history
-/// has no evaluation.
+/// the result. If the quantity is measured for each head, the series stays empty. If the run has no
+/// state file, only the configuration is read. Throws IoError or ValueError, with the name of the
+/// file, if a file cannot be used. Throws IoError if the history has no evaluation.
 ComparedRun read_compared(const std::filesystem::path& folder, const ComparedQuantity& of);
 /// Measures a quantity of heads at every checkpoint and for the last weights of a run. Adds the
 /// value with the largest magnitude of any head at each step to run.series, and sets run.final and

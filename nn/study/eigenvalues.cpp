@@ -43,8 +43,7 @@ struct Turn {
   }
 };
 
-// Returns the eigenvalue that is nearer to a(i, i) of the 2 x 2 block in rows and columns i - 1 and
-// i.
+// Returns the eigenvalue nearer to a(i, i) of the 2 x 2 block in rows and columns i - 1 and i.
 Complex nearer_eigenvalue(SquareMatrix& a, std::size_t i) {
   const Complex half = (a(i - 1, i - 1) - a(i, i)) / 2.0, product = a(i - 1, i) * a(i, i - 1);
   const Complex root = std::sqrt(half * half + product);
@@ -81,7 +80,7 @@ std::vector<Complex> eigenvalues(const autograd::Tensor& matrix) {
   int steps = 0;
   for (std::size_t left = a.n; left > 0;) {
     const std::size_t last = left - 1;
-    std::size_t first = last;  // the last block that no subdiagonal element near 0 splits
+    std::size_t first = last;  // start of the last block without a subdiagonal element near 0
     for (; first > 0; --first) {
       const double beside = std::abs(a(first, first)) + std::abs(a(first - 1, first - 1));
       const double near = std::numeric_limits<double>::epsilon() * (beside > 0 ? beside : largest);

@@ -63,7 +63,7 @@ Agreement agreement(std::string_view name, const std::vector<Evidence>& rows, co
 }  // namespace
 
 bool about_equal(const Evidence& a, const Evidence& b) {
-  // By sequence, the change in the direction of its mean.
+  // Returns the change of each sequence, times the sign of the mean change.
   const auto sizes = [](const Evidence& e) {
     const Effect& larger =
         e.suffices && std::abs(e.suffices->mean) > std::abs(e.effect.mean) ? *e.suffices : e.effect;

@@ -41,7 +41,7 @@ enum class Mark {
   kNone,       ///< the prediction has the right sign and is right within a factor of 3
   kFactor,     ///< the prediction has the right sign, but not the right size
   kSmall,      ///< effect and prediction are below the floor
-  kRedundant,  ///< the effect alone is below the floor, but other heads stand in for this head
+  kRedundant,  ///< the effect is below the floor, but `suffices` counts: other heads do the same
   kMissed,     ///< there is an effect, but the prediction is below the floor
   kPhantom,    ///< there is a prediction, but the effect is below the floor
   kReversed,   ///< effect and prediction are at least the floor and have different signs
@@ -90,8 +90,8 @@ Judgement judge(const std::vector<Evidence>& rows, double smallest,
 /// |suffices|. Returns false if one of the rows has no standard error.
 bool about_equal(const Evidence& a, const Evidence& b);
 
-/// Smallest effects that count for an objective, in its unit: 0.05 for a margin or a logit, and
-/// 0.01 nats for a loss or a log probability.
+/// Returns the smallest effect that counts for an objective, in its unit: 0.05 for a margin, a
+/// logit or a difference of logits, and 0.01 nats for the other kinds.
 double smallest_effect(const Objective& objective);
 /// Returns a factor as text: "0.25" or "150".
 std::string factor_text(double factor);

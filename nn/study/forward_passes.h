@@ -23,8 +23,8 @@ struct RecordedForward {
 RecordedForward record_forward(const Transformer& model, const Tensor& inputs,
                                const std::vector<std::string_view>& sites);
 
-/// The unchanged forward pass of a model on sequences [B, T]. Passes with a change in a block start
-/// from its residual stream, so that the blocks before are not computed again.
+/// The unchanged forward pass of a model on sequences [B, T]. A pass with a change in a block
+/// starts from the stream before this block, so that earlier blocks are not computed again.
 struct BaseRun {
   /// Runs the model. The model must outlive the run. Throws the errors of objective_values().
   BaseRun(const Transformer& model, const Batch& batch, const Objective& objective);
@@ -77,8 +77,8 @@ void check_finite(double value, std::string_view caller, const std::string& what
 /// cannot be separated from the stream.
 void check_separable(const Transformer& model, std::string_view caller);
 
-/// Subtracts from x [..., d_model] its mean, and multiplies by the weight of the norm. The division
-/// by the scale of x and the bias are left out. An RMSNorm does not subtract the mean. Without a
+/// Subtracts from x [..., d_model] its mean, and multiplies by the weight of the norm. The bias and
+/// the division by the scale of x are left out. An RMSNorm does not subtract the mean. Without a
 /// norm, returns x.
 Tensor without_division(const std::optional<Norm>& norm, const Tensor& x);
 

@@ -13,11 +13,11 @@
 
 namespace heed::nn {
 
-/// A number of one head; head_quantities() describes each. L is the objective, S are the scores
+/// The numbers of one head, which head_quantities() describes. L is the objective, S are the scores
 /// after the mask, and A are the attention weights. The previous-token, duplicate-token and
 /// induction scores are defined by Olsson et al. 2022 ("In-context learning and induction heads").
 /// If a token has several earlier copies in the sequence, the weights on these copies are added. If
-/// no token occurs twice, these scores of copies are NaN.
+/// no token occurs twice, kDuplicateToken, kInduction and kDetectInduction are NaN.
 enum Quantity : std::size_t {
   kEntropy,          ///< entropy of the weights of a query, mean over queries; nats
   kRelativeEntropy,  ///< entropy / log(visible keys), over queries with two or more; 0 to 1

@@ -13,8 +13,8 @@
 
 namespace heed::nn {
 
-/// The prediction from the residual stream after one block at one position. It applies the output
-/// head, after the final norm if the model has one.
+/// The prediction from the residual stream after one block at one position. The stream passes
+/// through the final norm, if the model has one, and the output layer.
 struct LensCell {
   std::int64_t token;      ///< the token of interest, see logit_lens(); kIgnored if there is none
   double probability;      ///< probability of `token`; NaN if `token` is kIgnored
@@ -33,10 +33,10 @@ struct LogitLens {
     return cells[std::size_t(layer * length + position)];
   }
 };
-/// Computes the logit lens (nostalgebraist 2020) from the study of one sequence [1, T]. If the
-/// objective is a loss, the token of interest is the target of each position. If it is a margin, it
-/// is objective.right, otherwise objective.a. Throws ShapeError unless the batch size is 1. Throws
-/// ValueError if the token of interest is not one of the model's output classes.
+/// Computes the logit lens (nostalgebraist 2020) from the study of one sequence [1, T]. The token
+/// of interest is the target of each position if objective.is_of_targets() is true, the token in
+/// objective.right for a margin, and otherwise objective.a. Throws ShapeError unless the batch size
+/// is 1. Throws ValueError if the token of interest is not one of the model's output classes.
 LogitLens logit_lens(const Transformer& model, const Study& study, const Batch& sequence,
                      const Objective& objective);
 

@@ -26,15 +26,17 @@ bool equal_at_start(const RunConfig& a, const Task& task_a, const RunConfig& b, 
 /// Matches the heads of each layer that both models have. Returns one match for each head of A,
 /// ordered by layer, then by head. If `same_heads` is true, the runs begin with equal weights, and
 /// a head corresponds to that with the same index. Otherwise the pair of heads with the largest
-/// cosine is matched first, then the pair with the largest cosine among the remaining heads, and so
-/// on. The cosine compares the attention weights of two heads, averaged over the sequences of
-/// inputs [B, T]. Both models must be able to read `inputs`.
+/// cosine is matched first, then the pair with the largest cosine among the remaining heads, and
+/// so on. The cosine compares the attention weights of two heads, averaged over the sequences of
+/// inputs [B, T]. Both models must be able to read `inputs`. Throws NumericError if a cosine is
+/// not finite.
 std::vector<HeadMatch> match_heads(const Transformer& a, const Transformer& b, const Tensor& inputs,
                                    bool same_heads);
 
 /// Returns B minus A of the maps of map_quantities(), for the heads of A whose match is close. A
-/// score is -inf where both runs mask a cell, and in all cells of a head without a close match.
-/// `a` and `b` are studies of one sequence [1, T]. Leaves the remaining members empty.
+/// score is -inf where both runs mask a cell, and in all cells of a head without a close match. `a`
+/// and `b` are studies of one sequence [1, T]. Study::value is L of B minus L of A. Leaves the
+/// remaining members empty.
 Study difference_of(const Study& a, const Study& b, const std::vector<HeadMatch>& matches);
 
 }  // namespace heed::nn

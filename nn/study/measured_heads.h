@@ -19,8 +19,8 @@ struct Study;
 struct MeasuredHeads {
   Effect value;     ///< L of the unchanged model
   Effect no_heads;  ///< L without any head, minus L; the MLPs remain
-  /// Means over the sequences, in the order of all_heads(): the quantities of study() and, of the
-  /// evidence, kNeeded, kSuffices, kPredicted, kSoftmaxExact and kIntegrated.
+  /// Means over the sequences, in the order of all_heads(): the quantities of study(), and kNeeded,
+  /// kSuffices, kPredicted, kSoftmaxExact and kIntegrated, which `effects` also contains.
   std::vector<HeadReport> reports = {};
   /// The cuts of all heads, then of the MLPs by layer. The first prediction is "gradient". With
   /// EffectParts::kAll, heads also have "softmax exact" and "integrated (activation)".
@@ -46,8 +46,8 @@ enum class EffectParts {
 MeasuredHeads measure_heads(const BaseRun& run, const Replacement& replaced, EffectParts parts,
                             const ProgressCallback& progress = {}, std::int64_t at_once = 0);
 
-/// Returns the predicted change of L of each sequence, [B], if the output z of a head is replaced:
-/// (z' - z) . dL/dz. `study` is that of the unchanged model on these sequences.
+/// Returns the predicted change of L of each sequence, [B], if the output z of a head is replaced
+/// by z': (z' - z) . dL/dz. `study` is that of the unchanged model on these sequences.
 std::vector<double> gradient_prediction(const Study& study, const HeadIndex& head,
                                         const Replacement& replaced);
 

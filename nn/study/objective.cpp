@@ -40,8 +40,8 @@ Tensor log_odds(const Tensor& logits, const Tensor& targets) {
          logsumexp(masked_fill(logits, is_target, -HUGE_VAL), {-1});
 }
 
-// Returns the mean of a quantity of the targets over the targets that L counts, [B]: the
-// cross-entropy, or the log odds for kLogOdds.
+// Returns the mean over the targets that L counts, [B]: of the log odds for kLogOdds, and otherwise
+// of the cross-entropy.
 Tensor mean_of_targets(const Tensor& logits, const Batch& batch, const Objective& o) {
   const bool is_odds = o.kind == Objective::kLogOdds;
   Tensor targets = batch.targets;

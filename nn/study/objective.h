@@ -1,5 +1,5 @@
 // The objective L of a study: the scalar that the study differentiates. It is a margin, a loss, a
-// log probability, a logit or a difference of logits, at chosen positions.
+// log probability, log odds, a logit or a difference of logits, at chosen positions.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +30,7 @@ struct Objective {
     /// margin() returns such an objective.
     kMargin,
   } kind = kLoss;      ///< kind of this objective
-  std::int64_t a = 0;  ///< a token in [0, classes); not used by kLoss
+  std::int64_t a = 0;  ///< a token in [0, classes); used by kLogit, kLogProbability, kDifference
   std::int64_t b = 0;  ///< a token in [0, classes); used only by kDifference
   /// Positions at which L is computed, counted from 0. A BOS token has a position. If the list is
   /// empty, kLoss and kLogLikelihood use all positions that have a target. kLogOdds uses those of
@@ -46,15 +46,16 @@ struct Objective {
   bool is_of_targets() const { return kind == kLoss || kind == kLogLikelihood || kind == kLogOdds; }
 };
 
-/// Returns an objective of the kind kMargin for a model and a batch [B, T]: the logit of the target
-/// minus the largest other logit, mean over the positions that count in the accuracy
+/// Returns an objective of the kind kMargin for a model and a batch [B, T]: the logit of the
+/// target minus the largest other logit, mean over the positions that count in the accuracy
 /// (Batch::counted), or over `positions`. A position without a target has the token with the
 /// largest logit instead of the target. If no position of a sequence counts, the margin is that of
-/// its last position. The tokens are those of this model. If an intervention changes the model's
-/// output, the objective keeps them, so that it stays a linear function of the logits. Throws
-/// ValueError if a position is out of range, or if the model predicts fewer than two tokens. Logit
-/// differences instead of probabilities: Zhang and Nanda 2023, arXiv 2309.16042; Heimersheim and
-/// Nanda 2024, arXiv 2404.15255.
+/// its last position. Tokens that are not targets are chosen by the logits of this model. If an
+/// intervention changes the logits, the objective keeps the tokens, so that it stays a linear
+/// function of the logits. Throws ValueError if a position is out of range, or if the model
+/// predicts fewer than two tokens. For the reasons to use logit differences instead of
+/// probabilities, see Zhang and Nanda 2023, arXiv 2309.16042, and Heimersheim and Nanda 2024,
+/// arXiv 2404.15255.
 Objective margin(const Transformer& model, const Batch& batch,
                  const std::vector<std::int64_t>& positions = {});
 
@@ -64,8 +65,8 @@ struct ObjectiveAt {
   Batch batch;                          ///< inputs, targets and counted [B, P] at these positions
   Objective objective;                  ///< L for logits [B, P, classes]
 };
-/// Returns the positions on which L depends in a batch [B, T]. At least one position of the batch
-/// must count.
+/// Returns the positions on which L depends in a batch [B, T]. Without such a position, returns the
+/// last position.
 ObjectiveAt at_positions(const Objective& objective, const Batch& batch);
 
 /// Returns the share of the positions at which the largest logit is that of the right token, 0 to

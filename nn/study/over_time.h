@@ -76,8 +76,9 @@ struct SteepestFall {
 /// Returns the steepest fall, or no value if the loss never falls.
 std::optional<SteepestFall> steepest_fall(const OverTime& study);
 
-/// Selects at most `most` checkpoints, but at least four, for the HTML page. Returns them by step:
-/// the first, the last, the two around the steepest fall, and others at equal distances.
+/// Selects checkpoints for the HTML page: at most `most`, or at most four if `most` is below four.
+/// Returns them by step: the first, the last, the two of the steepest_fall(), and others at about
+/// equal distances.
 std::vector<CheckpointFile> select_checkpoints(const std::vector<CheckpointFile>& all,
                                                const OverTime& study, std::size_t most);
 

@@ -39,7 +39,7 @@ constexpr PatchSite kPatchSites[] = {
 // Returns [pairs, places]: the sum of (other - own) . gradient over all other axes.
 Tensor predictions(const Tensor& other, const Tensor& own, const Tensor& gradient, int axis) {
   const Tensor change = to(other, float64) - to(own, float64);
-  // dL/dA is not 0 where the mask hides a key, but the patterns are equal there.
+  // dL/dA may be nonzero where the mask hides a key, but both patterns are 0 there.
   const Tensor product = change * to(gradient, float64);
   Dims others;
   for (int i = 1; i < product.rank(); ++i)
@@ -81,7 +81,7 @@ void check_pairs(const Batch& clean, const Batch& corrupt) {
         "correspond");
 }
 
-// Returns the pairs whose gap is at least 10 % of the median gap.
+// Returns the pairs whose gap is at least 10 % of the median gap and above 1e-6.
 std::vector<std::int64_t> pairs_with_gap(const std::vector<double>& clean,
                                          const std::vector<double>& corrupt) {
   std::vector<double> gaps;
@@ -122,8 +122,8 @@ std::string place_name(const Patching::Place& p) {
   return head_range({p.layer, p.column * p.width}, p.width) + " " + site;
 }
 
-// Patches values of `from` into `into`. Row i of `from` and row i of `into` are a pair. `sign` is
-// the sign of the gain. `step` is called after each site of each layer.
+// Patches values of `from` into `into`. Row i of `from` and row i of `into` are a pair. The gain is
+// `sign` times the change of L. `step` is called after each site of each layer.
 Patching::Direction patched(const BaseRun& into, const BaseRun& from, double sign,
                             const std::vector<double>& gaps,
                             const std::vector<Patching::Place>& places,

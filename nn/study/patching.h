@@ -16,9 +16,10 @@
 
 namespace heed::nn {
 
-/// Returns the sum of the numerators divided by the sum of the denominators, with its jackknife
-/// standard error (NaN for one pair). A ratio of sums depends less on pairs with a small gap than a
-/// mean of ratios. Both lists have one entry for each pair and are not empty.
+/// Returns the sum of the numerators divided by the sum of the denominators, with its
+/// jackknife standard error (NaN for one pair). A ratio of sums depends less on pairs with a
+/// small denominator than a mean of ratios does. Both lists have one entry for each pair and
+/// are not empty.
 Effect ratio_of_sums(const std::vector<double>& numerators,
                      const std::vector<double>& denominators);
 
@@ -30,11 +31,11 @@ struct Patching {
     bool by_head;         ///< true: `column` is a head, at all positions; false: a position
     std::int64_t layer;   ///< index of the block
     std::int64_t column;  ///< head or position; for keys and values, a head of keys and values
-    std::int64_t width;   ///< number of heads that share these keys and values; otherwise 1
+    std::int64_t width;   ///< for keys and values: number of heads that share them; otherwise 1
   };
   double clean = 0;                ///< L of the clean sequences, mean over the pairs
   double corrupt = 0;              ///< L of the corrupt sequences, mean over the pairs
-  std::int64_t left_out = 0;       ///< number of pairs with a small gap, which are not used
+  std::int64_t left_out = 0;       ///< number of unused pairs, whose gap (see patching()) is small
   std::vector<Place> places = {};  ///< the patched places
   /// The effects of one direction, in the order of `places`.
   struct Direction {
@@ -51,10 +52,11 @@ struct Patching {
 
 /// Patches every place: hook_resid_pre, hook_attn_out and hook_mlp_out by position, and q, k, v, z
 /// and the pattern by head, in every layer. `clean` and `corrupt` are sequences [N, T]; row i of
-/// both is a pair. All runs compute L with the targets of the clean sequences. A pair is left out
-/// if |L(clean) - L(corrupt)| is below 10 % of the median. `progress` receives the number of places
-/// done and their total. Throws ShapeError if the batches have different shapes, ValueError if no
-/// pair has a gap of at least 1e-6, and NumericError if an effect is not finite.
+/// both is a pair. All runs compute L with the targets of the clean sequences. The gap of a pair is
+/// |L(clean) - L(corrupt)|. A pair is left out if its gap is below 10 % of the median gap or at
+/// most 1e-6. `progress` receives the number of steps done and their total. Throws ShapeError if
+/// the batches have different shapes, ValueError if no pair has a gap above 1e-6, and NumericError
+/// if L or an effect is not finite.
 Patching patching(const Transformer& model, const Batch& clean, const Batch& corrupt,
                   const Objective& objective, const ProgressCallback& progress = {});
 

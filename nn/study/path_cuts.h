@@ -4,8 +4,8 @@
 // If an edge is cut, its receiver alone reads the stream with the component's output replaced
 // (Replacement), with its own copy of the norm. Everything after the receiver is computed again
 // (path patching, Goldowsky-Dill et al. 2023, arXiv 2304.05969). On a path with several receivers,
-// the output of each receiver is computed with the change of the receiver before it. In the run,
-// only the last receiver reads a changed stream.
+// the output of each receiver is computed with the change of the receiver before it. In the pass
+// that computes L, only the last receiver reads a changed stream.
 //
 // The prediction is the first-order change along the path: (out' - out) . dL/d(out), with the
 // gradient through this path alone (edge attribution patching, Syed et al. 2023, arXiv 2310.10348).
@@ -29,9 +29,9 @@ class PathCutter {
   /// NormPlacement::kPost.
   PathCutter(const BaseRun& run, const Replacement& replaced, bool through_mlps);
 
-  /// Returns L of each sequence, [B], with all paths cut at once. The last receivers read the
-  /// stream of the running pass, with the changes of the receivers before them. The output of a
-  /// head or MLP inside a path is computed with its own path cut alone.
+  /// Returns L of each sequence, [B], with all paths cut at once. The last receiver of each path
+  /// reads the stream of this pass, which contains the changes by the last receivers before it. The
+  /// output of a head or MLP inside a path is computed with its own path cut alone.
   std::vector<double> values(const std::vector<Path>& paths) const;
   /// Returns the prediction for each path alone. One backward pass gives the gradients of many
   /// paths, for as many sequences at a time as sequences_at_once() allows. It is fastest if paths

@@ -40,8 +40,8 @@ struct Path {
 
 ///@{
 /// Returns the place of a component or receiver in a forward pass: -1 for the embedding, 2 l for
-/// the attention of layer l, 2 l + 1 for its MLP, and 2 layers for the logits. A receiver reads the
-/// components with a smaller number.
+/// the attention of layer l, 2 l + 1 for its MLP, and twice the number of layers for the logits. A
+/// receiver reads the components with a smaller number.
 std::int64_t stage_of(const Component& component);
 std::int64_t stage_of(const Receiver& receiver, const Transformer::Options& model);
 ///@}

@@ -35,7 +35,8 @@ struct Finding {
   bool is_needed;                  ///< Judgement::Row::counts
   bool is_sufficient;              ///< Judgement::Row::suffices_counts
 
-  /// Returns whether an effect of the component counts. No text may then call it without effect.
+  /// Returns whether an effect of the component counts. If so, no text may state that the component
+  /// has no effect.
   bool matters() const { return is_needed || is_sufficient; }
 
   /// Returns the name of the main role; "other" if the component has none.
@@ -55,8 +56,8 @@ struct HeadSummary {
   Judgement judgement;              ///< of these rows; MLPs are compared with the heads
   std::vector<RoleEffect> by_role;  ///< main roles of the heads that matter
   std::vector<HeadIndex> named;     ///< the heads that matter
-  /// False if no head matters and the magnitude of `no_heads` is below its floor times the root of
-  /// the number of heads, to which small effects of many heads may add up.
+  /// False if no head matters and the magnitude of MeasuredHeads::no_heads is below its floor times
+  /// the square root of the number of heads. Small effects of many heads may add up to this.
   bool heads_change_L = false;
   ///@{
   /// The shares of L(all heads) - L(no head) that are left without the named heads, and with these

@@ -14,7 +14,8 @@ namespace heed::nn {
 /// accuracy, at most 512. With fewer positions the marks of heads depend on the sequences.
 std::int64_t default_samples(const Task& task);
 /// Returns the default L: the margin or, if the targets are random, their log probability.
-/// `positions` are those of L; empty: all that count.
+/// `positions` are those of L. If the list is empty, L has its default positions
+/// (Objective::positions, margin()).
 Objective default_objective(const Transformer& model, const TaskInfo& info, const Batch& batch,
                             const std::vector<std::int64_t>& positions = {});
 
@@ -23,9 +24,10 @@ Objective default_objective(const Transformer& model, const TaskInfo& info, cons
 /// no value if no target counts.
 std::optional<Effect> gain_over_frequencies(const LoadedRun& run, std::int64_t count);
 /// Returns whether a model with this gain predicts better than token frequencies: by at least 0.01
-/// nats and two standard errors. Otherwise no effect counts: the rival of a margin is the largest
-/// logit of the unchanged model, which is large by chance in an untrained model. Any replacement
-/// lowers this logit, and so raises the margin.
+/// nats and two standard errors. Returns true if `gain` has no value. If the model does not predict
+/// better, no effect counts: the rival of a margin has the largest other logit of the unchanged
+/// model, which is large by chance in an untrained model. A replacement tends to lower this logit,
+/// and so to raise the margin.
 bool predicts_better(const std::optional<Effect>& gain);
 
 /// Quantities that score_on_repeated_tokens() sets.
@@ -34,15 +36,15 @@ inline constexpr Quantity kCopyScores[] = {kPreviousToken, kDuplicateToken, kInd
 inline constexpr std::int64_t kRepeatedSequences = 8;  ///< number of sequences of repeated tokens
 inline constexpr std::int64_t kLeastRepeated = 8;      ///< least number of tokens that repeat
 /// Measures the scores of previous-token, duplicate-token and induction heads of a model of texts
-/// on repeated random tokens, because a text confounds them. Returns the sizes of the sequences; if
-/// they have fewer than kLeastRepeated tokens, the scores are NaN. For other tasks does nothing and
+/// on repeated random tokens, because a text confounds them. Returns the sizes of the sequences. If
+/// fewer than kLeastRepeated tokens repeat, the scores are NaN. For other tasks does nothing and
 /// returns no value.
 std::optional<RepeatedTokens> score_on_repeated_tokens(MeasuredHeads& heads, const LoadedRun& run,
                                                        std::uint64_t seed = 1);
 
 /// Measured effects of the heads and MLPs of a run, and their summary.
 struct RunEffects {
-  MeasuredHeads measured;  ///< on default_samples() sequences, cut by their mean output
+  MeasuredHeads measured;  ///< on at most default_samples() sequences, with Ablation::kMean
   HeadSummary summary;     ///< of `measured`
 };
 /// Measures a run on sequences of its task.

@@ -118,7 +118,7 @@ std::vector<StudiedSequence> sequences_of(const Batch& batch, const Tensor& scor
   return sequences;
 }
 
-// Returns the scores of equal weights on all keys that a layer may read.
+// Returns the mean head_scores() of equal weights on all visible keys.
 HeadReport uniform_report(const std::vector<StudiedSequence>& sequences) {
   std::vector<HeadReport> by_sequence;
   for (const StudiedSequence& s : sequences) {
@@ -165,7 +165,8 @@ void record_sites(Probe& probe, const Transformer& model) {
       probe.record(block_site(std::int64_t(l), q.site));
 }
 
-// Returns the norm of v W_O for each head and key, [B, H, 1, Tk]. v is [B, T, Hkv, d_value].
+// Returns the norm of v W_O, with the residual scale, for each head and key, [B, H, 1, Tk]. v is
+// [B, T, Hkv, d_value].
 Tensor value_norms(const Tensor& v, const Block& block) {
   const MultiHeadAttention& attention = block.attn;
   const Tensor W_O =

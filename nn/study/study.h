@@ -16,7 +16,7 @@
 
 namespace heed::nn {
 
-/// Values inside one block, and the gradient of L with respect to each of them. The gradients of a
+/// Values inside one block, and gradients of L with respect to most of them. The gradients of a
 /// sequence are those of this sequence's L, not of the mean over the batch.
 struct LayerStudy {
   Tensor resid_pre;        ///< [B, T, d_model], the residual stream before the block
@@ -34,7 +34,7 @@ struct LayerStudy {
   Tensor scores;           ///< [B, H, Tq, Tk], scores S after the mask; -inf if a key is hidden
   Tensor scores_grad;      ///< [B, H, Tq, Tk], dL/dS
   Tensor pattern;          ///< [B, H, Tq, Tk], the attention weights A
-  Tensor pattern_grad;     ///< [B, H, Tq, Tk], dL/dA; may be nonzero if the mask hides a key
+  Tensor pattern_grad;     ///< [B, H, Tq, Tk], dL/dA; may be nonzero where the mask hides a key
   Tensor value_norm;       ///< [B, H, 1, Tk], |v W_O| of each key, with the residual scale
   /// [B, H, Tq, Tk], A |v W_O|: the norm of what each key adds to the stream at the query. A head
   /// that rests on a token without content has a large A and a small norm (Kobayashi et al. 2020).

@@ -82,7 +82,7 @@ const HeadSample& StudyContext::sample() {
 
 const NotableCells& StudyContext::cells() {
   if (computed.cells) return *computed.cells;
-  // A pass over a long sequence takes long, and the table shows 24 cells.
+  // A pass over a long sequence takes long. At most 2 * count cells are cut, and the text shows 20.
   const std::int64_t count = std::ssize(subject.texts.tokens) > 128 ? 12 : 32;
   NotableCells& all = computed.cells.emplace(NotableCells{nn::notable_cells(study(), count)});
   std::vector<std::vector<nn::Cell>> sets;

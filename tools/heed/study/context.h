@@ -43,8 +43,9 @@ struct StudyContext {
   const nn::Transformer& model() const { return subject.model(); }
   /// Returns the study of the subject's sequence.
   const nn::Study& study();
-  /// Returns the numbers of all heads: those of patterns and gradients on the subject's sequence,
-  /// and effects and, for models of texts, scores of copies on the sample.
+  /// Returns the numbers of all heads. Patterns and gradients are measured on the subject's
+  /// sequence, effects on the sample, and for models of texts nn::kCopyScores on repeated
+  /// random tokens.
   std::vector<nn::HeadReport> reports();
   /// Returns the scores of equal weights.
   nn::HeadReport uniform();

@@ -17,7 +17,7 @@ std::string accuracy_text(const nn::Effect& e) {
   return std::isnan(e.accuracy) ? "" : fmt::format(", accuracy {:.3g} %", 100 * e.accuracy);
 }
 
-// A claim of an effect holds on other sequences, too, up to a factor of 2.
+// Returns whether the effect should be the same on other sequences, up to a factor of 2.
 bool is_certain(const nn::Effect& e) { return std::abs(e.mean) >= 4 * e.standard_error; }
 
 std::string role_text(const nn::Role& role, const nn::HeadReport& head,
@@ -35,7 +35,7 @@ class Lines {
   Claim introduction() const {
     const HeadSample& sample = *study_.sample;
     const std::string unit = effect_unit(sample.run.objective);
-    // More is better for all L except a loss.
+    // A larger value is better for all L except a loss.
     const bool is_loss = sample.run.objective.kind == nn::Objective::kLoss;
     Claim c{fmt::format(
         "L is {}. On {} it is {:.4g} {}{}; without heads {:.4g}{}. A component is cut by replacing "
@@ -50,7 +50,7 @@ class Lines {
     return c;
   }
 
-  // The components that count, the largest first.
+  // Adds the components that count, the largest first, and heads with a pattern but no effect.
   void add_components(std::vector<Claim>& lines) const {
     constexpr std::size_t kMostPatterns = 2;
     std::size_t more = 0, others = 0, shown = 0, patterns = 0;
@@ -120,7 +120,7 @@ class Lines {
  private:
   const nn::Evidence& row(const nn::Finding& f) const { return m_.effects[f.row]; }
 
-  // Returns a text such as "needed -5.31 +- 0.03 (accuracy 99.9 %), suffices +5.19 +- 0.04".
+  // Returns a text such as "needed -5.31 +- 0.03 (then accuracy 99.9 %), suffices +5.19".
   std::string effects(const nn::Finding& f) const {
     std::string text = "needed " + effect_text(row(f).effect);
     if (!std::isnan(row(f).effect.accuracy))
@@ -153,7 +153,7 @@ class Lines {
     return c;
   }
 
-  // A head that has a known pattern, but does not change L.
+  // Returns the claim about a head that has a known pattern, but does not change L.
   Claim pattern_only(const nn::Finding& f) const {
     const double most = std::max(std::abs(row(f).effect.mean), std::abs(row(f).suffices->mean));
     Claim c{fmt::format("{} attends like {}, but {}:\n  {}", row(f).place,

@@ -24,7 +24,8 @@ struct HeadArguments {
   std::string repeat_random;
   bool no_effects = false;  ///< the effects of heads and MLPs are not measured
 };
-/// Returns the sizes of --repeat-random. Throws UsageError if the task does not predict its inputs.
+/// Returns the sizes of --repeat-random. Throws UsageError if the task does not predict its inputs,
+/// or if its context is too short for "auto". Throws the errors of RepeatedTokens::parse().
 nn::RepeatedTokens repeated_tokens(const HeadArguments& a, const nn::Task& task);
 /// Returns `count` sequences of repeated random tokens. The first ones do not depend on `count`.
 nn::Batch repeated_sequences(const nn::Task& task, const nn::RepeatedTokens& sizes,
@@ -43,7 +44,8 @@ struct HeadSample {
 
 /// The heads of a run on N sequences of its task.
 struct HeadStudy {
-  /// Empty if the run's text is not available, so that only prompts can be studied.
+  /// Empty if the run's text is not available, so that only prompts can be studied. Also empty if
+  /// the heads are not measured and no option uses the sample.
   std::optional<HeadSample> sample;
   std::unique_ptr<nn::MeasuredHeads> measured;  ///< null if the heads were not measured
   nn::HeadSummary summary;                      ///< of `measured`
@@ -51,12 +53,13 @@ struct HeadStudy {
   /// checkpoint.
   std::optional<double> untrained;
   std::string not_measured;  ///< which parts were not measured and why, as sentences, or ""
-  /// As text, the sequences on which scores of patterns are measured; "" if they are the sample.
+  /// As text, the sequences on which nn::kCopyScores are measured; "" if they are the sample.
   std::string score_sequences;
 
   /// Appends a sentence to `not_measured`.
   void add_not_measured(const std::string& sentence);
-  /// Copies the numbers that are measured on the sample from `on_sample` to `report`.
+  /// Copies from `on_sample` to `report` the effects and, unless `score_sequences` is
+  /// empty, nn::kCopyScores.
   void add_measured(nn::HeadReport& report, const nn::HeadReport& on_sample) const;
 };
 /// Returns the sequences of --samples, or the default ones, with their L and the replacements. The

@@ -141,7 +141,7 @@ void add_rows(Section& over_time, std::int64_t step, const Section& s) {
 }
 
 // Adds the numbers of a section's table over time to `csv`. Adds a chart to the section: the first
-// number of each place over training, for the places with its largest magnitudes.
+// number of each place over training, for the kMostLines places where its magnitude is largest.
 void add_numbers(Section& s, Table& csv) {
   constexpr std::size_t kMostLines = 8;
   if (s.tables.empty()) return;
@@ -176,7 +176,8 @@ void add_numbers(Section& s, Table& csv) {
         {s.key + "_over_time", {plot::ChartStack{.title = s.title, .panels = {std::move(chart)}}}});
 }
 
-// Returns the sample with L, the unchanged run and the replacements of another checkpoint.
+// Returns the sample for the checkpoint of `s`: the same sequences and L, but an unchanged run and
+// replacements that are computed with the weights of this checkpoint.
 HeadSample on_sample(const Subject& s, const HeadSample& sample) {
   HeadSample here = sample;
   here.run = nn::BaseRun(s.model(), sample.run.batch, sample.run.objective);
@@ -239,7 +240,7 @@ nn::Json pane_over_time(const Subject& s, nn::Transformer& model,
   return pane;
 }
 
-// The sequences of L as text, and L on them.
+// The sequences and L that are studied, and a description of the sequences.
 struct StudiedSequences {
   nn::OverTimeSubject subject;
   std::string text;

@@ -31,7 +31,7 @@ nn::Json cells_json(const NotableCells& cuts);
 
 /// Draws the pictures of the sections and writes report.html into the directory. `page` has further
 /// data of the page (page/README.md), such as pane_data(). Returns the paths of all files of the
-/// sections. Throws IoError.
+/// sections and of report.html. Throws IoError.
 Files write_document(nn::ResultFolder& folder, const PictureSource& source,
                      const std::string& title, const std::vector<Section>& sections,
                      nn::Json page = nn::Json::object());

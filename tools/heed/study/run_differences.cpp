@@ -70,7 +70,7 @@ std::string runs_text(const StudiedPair& s) {
   return fmt::format("A: {}; B: {}.", s.a.source.run_name(), s.b.source.run_name());
 }
 
-// Returns the title of the panel of a match: "L1H0", or "L1H0 ~ L1H1" for heads of other numbers.
+// Returns the title of the panel of a match: "L1H0", or "L1H0 ~ L1H1" if the numbers differ.
 std::string title_of(const nn::HeadMatch& m) {
   const std::string name = nn::head_name(m.a);
   return !m.b || *m.b == m.a ? name : fmt::format("{} ~ {}", name, nn::head_name(*m.b));

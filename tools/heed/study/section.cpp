@@ -12,7 +12,7 @@
 namespace heed {
 namespace {
 
-// Names of predictions as keys: "softmax_exact".
+// Returns the name of a prediction as a key: "softmax_exact".
 std::string key_of(std::string_view name) {
   std::string key;
   for (const char c : name)

@@ -27,8 +27,8 @@ struct Section {
 };
 
 /// Returns a table of evidence: place, effect, error, suffices, predictions, accuracy and mark, as
-/// far as a row has them. `place` is the heading of the first column. With `sorted`, the largest
-/// effect is first. Without `marks`, the column of marks is null.
+/// far as a row has them. `place` is the heading of the first column. With `sorted`, the rows are
+/// in Judgement::order. Without `marks`, the column of marks is null.
 Table evidence_table(std::string_view place, const std::vector<nn::Evidence>& rows,
                      const nn::Judgement& judgement, bool marks, bool sorted);
 /// Returns how well the predictions agree with the effects, as a sentence; "" if no row counts.
@@ -40,7 +40,8 @@ plot::ChartStack evidence_chart(const std::vector<nn::Evidence>& rows,
 /// Returns the largest row that counts and the number of rows: "L0H0:K:L1H0 -6.6, 24 rows".
 std::string finding_of(const std::vector<nn::Evidence>& rows, const nn::Judgement& judgement);
 
-/// Version of the JSON of studies. 2 has sections, and `suffices` has the sign of the change.
+/// Version of the JSON of studies. Since version 2, it has sections, and `suffices` has the sign of
+/// the change.
 inline constexpr int kStudyFormat = 2;
 
 /// Columns of an entry of "sections" in JSON and on the page.

@@ -66,7 +66,8 @@ Subject chosen_subject(const StudyArguments& a, const Command& c) {
   if (!c.given("of") && a.over_time) {
     objective.kind = nn::Objective::kLogOdds;
   } else if (!c.given("of") && task.info().random_targets && !c.given("repeat-random")) {
-    // The targets of a random text are not right or wrong. For a prompt, L explains the prediction.
+    // The targets of random texts are not right or wrong, so L is their log probability. For a
+    // prompt, L remains a margin, because it explains the prediction.
     if (!c.given("prompt"))
       objective.kind = nn::Objective::kLogLikelihood;
     else if (a.at.empty())

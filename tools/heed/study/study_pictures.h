@@ -22,7 +22,8 @@ plot::HeatmapGrid study_grid(const nn::MapQuantity& quantity, const std::vector<
                              const std::vector<nn::Tensor>& scores, const StudyTexts& texts,
                              std::optional<nn::HeadIndex> only = {});
 
-/// Returns L in words as a part of a caption: without its explanation, and at most 58 characters.
+/// Returns L in words as a part of a caption: for a margin without its explanation. If
+/// the text is longer than 58 characters, its end is replaced by " ...".
 std::string short_objective(const std::string& words);
 /// Returns the labels of the tokens. If the sequence is long, returns labels of blocks of tokens
 /// (blocks.h), such as "0-4".

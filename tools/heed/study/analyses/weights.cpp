@@ -72,7 +72,7 @@ struct PairCircuit {
 
 // ---- pairs of heads
 
-// Measures the edges between heads with the largest predictions on the default sequences.
+// Measures those edges between heads that have the largest predictions, on HeadStudy::sample.
 void measure_edges(std::vector<PairCircuit>& pairs, const StudyContext& c) {
   const nn::Transformer::Options& o = c.model().options;
   std::vector<nn::Path> edges = nn::edges_into(nn::parse_receivers("edges", "all", o), o);
@@ -348,8 +348,8 @@ Section circuits_of_weights(StudyContext& c) {
   if (!pairs.empty()) section.tables.push_back(table_of_pairs(pairs, c, over_distances));
   section.finding = counted(std::ssize(heads), "head");
 
-  // Above 4,096 tokens, and if the maps of all heads have more than 2^26 cells, only the largest
-  // entries of the maps are shown.
+  // If the vocabulary has more than 4,096 tokens, or if the maps of all heads have more than 2^26
+  // cells, only the largest entries of the maps are shown.
   if (o.vocab > 4096 || 2 * std::ssize(heads) * o.vocab * o.vocab > 1 << 26) {
     section.tables.push_back(largest_entries(m.qk, m.ov, tokens));
     m.qk.maps.clear(), m.ov.maps.clear();

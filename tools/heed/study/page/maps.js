@@ -22,7 +22,7 @@ function numbersOf(map, n) {
 const channels = (hex) => [0, 2, 4].map((at) => parseInt(hex.slice(at, at + 2), 16));
 const rampSteps = 512;
 
-/** Returns 513 colors with equal distances between the given ones. */
+/** Returns 513 colors, interpolated linearly between the given ones. */
 function ramp(text) {
   const stops = text.split(" ").map(channels);
   return Array.from({ length: rampSteps + 1 }, (_, i) => {

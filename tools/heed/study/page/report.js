@@ -92,7 +92,10 @@ function paneView(pane) {
 }
 
 // --- start
-/** Selects the cell with the largest measured effect, in the head data.chosen if it is given, otherwise this head. */
+/**
+ * Selects the cell with the largest measured effect, in the head data.chosen if it is given. If there is no such cell,
+ * selects the head data.chosen or, by default, L0H0.
+ */
 function firstChoice() {
   state.checkpoint = checkpoints.length - 1;
   const [{ cells, block, tokens }] = panes;

@@ -78,7 +78,7 @@ Tensor full_like(const Tensor& x, double value) { return full(x.shape(), value, 
 
 Tensor arange(double start, double end, double step, DType dtype) {
   const double count = std::ceil((end - start) / step);
-  check<ValueError>(step != 0 && std::isfinite(count), "arange",
+  check<ValueError>(step != 0 && std::isfinite(step) && std::isfinite(count), "arange",
                     "needs a finite range and a finite step other than 0, got ", start, " to ", end,
                     " by ", step);
   check<ValueError>(count < 0x1p40, "arange", "needs fewer than 2^40 elements, got ", start, " to ",

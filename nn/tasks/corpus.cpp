@@ -304,8 +304,8 @@ Vocabulary vocabulary_of(const std::map<std::string, std::string>& data, Unit un
   const auto found = data.find("vocabulary");
   check<IoError>(found != data.end() && !found->second.empty(), "text",
                  "the metadata of the weights file have no 'vocabulary': train again");
-  if (unit == Unit::kChar) return Vocabulary::of(found->second);
   try {
+    if (unit == Unit::kChar) return Vocabulary::of(found->second);
     std::vector<std::string> symbols;
     const Json list = Json::parse(found->second);
     for (const Json& symbol : list.items()) symbols.push_back(symbol.text());

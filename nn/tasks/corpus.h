@@ -68,7 +68,7 @@ Corpus read_corpus(const TextOptions& options, const Vocabulary* known = nullptr
 std::string read_text(const std::string& path, std::uint64_t limit);
 
 /// Returns the vocabulary that `data` (TaskInfo::data) contains as text. Throws IoError if this
-/// text is missing. If it is damaged, throws ValueError for characters, and IoError for words.
+/// text is missing or damaged.
 Vocabulary vocabulary_of(const std::map<std::string, std::string>& data, Unit unit);
 
 }  // namespace heed::nn

@@ -206,6 +206,9 @@ TEST_CASE("errors of creation functions") {
   CHECK_THROWS_WITH(tensor({{1, 2}, {3}}), "tensor: rows differ in length: 2 and 1");
   CHECK_THROWS_WITH(arange(0, 5, 0),
                     "arange: needs a finite range and a finite step other than 0, got 0 to 5 by 0");
+  CHECK_THROWS_WITH(
+      arange(0, 5, INFINITY),
+      "arange: needs a finite range and a finite step other than 0, got 0 to 5 by inf");
   CHECK_THROWS_WITH(linspace(0, 1, -1), "linspace: needs steps >= 0, got -1");
   CHECK_THROWS_WITH(Shape({1, 1, 1, 1, 1, 1, 1, 1, 1}), "shape: needs rank 0 to 8, got rank 9");
 }

@@ -167,6 +167,8 @@ TEST_CASE("decoded words are the text, and rare words are <unk>", "[lines][words
   CHECK(task->info().note.empty());
   const auto kept = vocabulary_of(task->info().data, Unit::kWord);
   CHECK(kept == v);
+  CHECK_THROWS_AS(vocabulary_of({{"vocabulary", "[1"}}, Unit::kWord), IoError);
+  CHECK_THROWS_AS(vocabulary_of({{"vocabulary", "a\xFF"}}, Unit::kChar), IoError);
 
   const Corpus corpus =
       read_corpus({.path = file.path(), .by_line = false, .unit = Unit::kWord, .max_words = 3});

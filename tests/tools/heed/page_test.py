@@ -486,7 +486,7 @@ def test_in(browser, folder):
     browser.press("canvas.map", *["Left"] * 6, *["Up"] * 6, "Down", "Down", "Right")
     check("names of blocks of tokens", browser.text("output.readout").split(": A")[0], f"L0H0, query 4-5 “{HOSTILE[4].replace(' ', '␣')} "
           f"{HOSTILE[5].replace(' ', '␣')}”, key 2-3 “␣\\n”")
-    check("blocks are explained", "A cell covers 2 × 2 tokens" in browser.text(".pane"))
+    check("blocks are explained", "A cell covers 2 × 2 tokens: the value of" in browser.text(".pane"))
     browser.open(paths["circuits"])
     check_all(browser, [("a page without panes has only sections", "document.querySelectorAll('.pane').length", 0),
                         ("it shows maps", "all('canvas.map').length", 2),

@@ -85,7 +85,8 @@ function paneView(pane) {
     const when = step === null ? "" : ` at step ${step}`;
     value.replaceChildren("L is ", el("b", {}, show(pane.objective)), `. L = ${show(number)}${when}.`);
   });
-  const block = pane.block > 1 ? `A cell covers ${pane.block} × ${pane.block} tokens: ${pane.block_rule}.` : "";
+  const rule = "the value of the largest magnitude; for routes, the sum";
+  const block = pane.block > 1 ? `A cell covers ${pane.block} × ${pane.block} tokens: ${rule}.` : "";
   const title = el("h2", {}, pane.name, " ", el("small", { class: "muted" }, pane.hash));
   return el("article", { class: "pane" }, title, value, ...noteOf(block), headMaps(pane),
     ...(checkpointOf(pane).routes.length > 0 ? [routesView(pane)] : []));

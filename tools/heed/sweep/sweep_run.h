@@ -44,7 +44,7 @@ struct SweptRun {
 /// Result of train_runs().
 struct SweepOutcome {
   std::vector<SweptRun> runs;
-  bool interrupted = false;  ///< true: Ctrl-C, SIGTERM or SIGHUP stopped it
+  bool interrupted = false;  ///< true: Ctrl-C, SIGTERM or SIGHUP stopped the sweep
   double seconds = 0;        ///< elapsed time
   /// Returns the number of runs in a state.
   std::size_t count(SweptRun::State state) const;

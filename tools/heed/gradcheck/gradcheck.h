@@ -49,8 +49,7 @@ using CheckResults = std::deque<autograd::CheckResult>;
 std::string findings_text(const autograd::CheckResult& r, int order,
                           const GradcheckRequest& request);
 /// Returns one test suite as XML 1.0 in UTF-8, with a test case for each sample, layout and order.
-/// Control characters and bytes that are not UTF-8 are replaced by U+FFFD, because XML does not
-/// allow them.
+/// Control characters that XML forbids, and bytes that are not UTF-8, are replaced by U+FFFD.
 std::string junit_xml(const CheckResults& results, double seconds, const GradcheckRequest& request);
 
 /// Runs the checks. The report contains a table of the number of digits to which engine and oracle

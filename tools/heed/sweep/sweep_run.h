@@ -37,7 +37,7 @@ struct SweptRun {
   const PlannedRun* plan;
   State state = State::kWaiting;
   int exit_code = 0;
-  std::string error = {};  ///< last line of stderr of a run that failed
+  std::string error = {};  ///< why the run failed, such as the last line of its stderr
   Value result = {};       ///< output of `heed train --json`
 };
 

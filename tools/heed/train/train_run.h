@@ -29,9 +29,8 @@ inline constexpr auto kTrainKeys = joined(kTrainBefore, kEvaluationKeys, kTrainA
 
 /// Trains up to config.steps and saves the run in `folder` (nn::TrainingRun). Ctrl-C stops and
 /// saves the run. Throws the errors of TrainingRun::run(), and CheckError instead of LeakError. If
-/// the weights or their loss are not finite, the last save stays in `folder`. If there are several
-/// ranks, only the root rank calls this function, and only the root rank evaluates, writes and
-/// prints.
+/// the weights or their loss are not finite, the last save stays in `folder`. With several ranks,
+/// only the root rank calls this function, evaluates, writes and prints.
 Report train_run(nn::Trainer& trainer, const nn::RunFolder& folder, const TrainOptions& options);
 
 // Progress lines. Each line has at most 80 columns, however large its numbers are. Losses are in

@@ -3,12 +3,12 @@
 //   the gradient          dL/dgate at 1, and I_h = E |dL/dgate| over sequences (Michel et al. 2019)
 //   the ablation          L(gate = 0) - L(gate = 1)
 //   integrated gradients  -(integral of dL/dgate from 0 to 1), which equals the ablation.
-// When the loss starts to fall, the gradient has the sign and the size of the ablation. Later, the
-// gradient first loses the correct sign. When the loss falls fastest (L is 2.2), a slightly smaller
-// gate of a layer 0 head does not increase the loss, but a gate of 0 increases it much. After
-// training, the loss is almost constant near a gate of 1. Then the gradient underestimates the most
-// important head by a factor of 900 (seed 1). The factor is 60 if two heads share the work, as in
-// seed 2.
+// When the loss starts to fall, minus the gradient has the sign and the size of the ablation.
+// Later, the gradient first loses the correct sign. When the loss falls fastest (L is 2.2), a
+// slightly smaller gate of a layer 0 head does not increase the loss, but a gate of 0 increases it
+// much. After training, the loss is almost constant near a gate of 1. Then the gradient
+// underestimates the most important head by a factor of 900 (seed 1). The factor is 60 if two heads
+// share the work, as in seed 2.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>

@@ -15,8 +15,9 @@ namespace {
 
 constexpr std::int64_t kSteps = 2500, kEvery = 10, kShown = 250;
 
-// Changes the preset modadd: sums a + b and b + a are in the same part, and more weight decay ends
-// the plateau before step 2500. The learning rate falls to 0 in the last 250 steps.
+// Changes the preset modadd. The sums a + b and b + a are either both training sums or both
+// held-out sums. A weight decay of 1 ends the plateau before step 2500. The learning rate falls to
+// 0 in the last 250 steps.
 RunConfig recipe(std::int64_t seed, double weight_decay) {
   RunConfig c = preset("modadd");
   c.task_parameters = {{"modulus", "59"}, {"train-share", "0.6"}, {"split", "unordered"}};

@@ -55,8 +55,8 @@ struct MultiHeadAttentionLayer {
   struct Result {
     Tensor output, energy, weights;
   };
-  // The notebook makes two mistakes: `permutes` = true, and another text `second` of the second
-  // einsum.
+  // The arguments can repeat the mistakes of the notebook: a wrong `scale`, `permutes` = true, and
+  // another text `second` of the second einsum.
   Result forward(const Tensor& x, double scale, bool permutes = false,
                  const char* second = "nhql,nlhd->nqhd") const {
     const std::int64_t batch = x.size(0), length = x.size(1);

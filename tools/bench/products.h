@@ -38,7 +38,7 @@ struct ModelProduct {
 std::vector<ModelProduct> forward_products(const nn::RunConfig& config, std::int64_t vocabulary,
                                            std::int64_t sequences, std::int64_t queries);
 /// Returns the products of forward and backward pass over `sequences` sequences, for example those
-/// of one shard. A second computation of the scores in the backward is not counted.
+/// of one shard. A second computation of the scores in the backward pass is not counted.
 std::vector<ModelProduct> training_products(const nn::RunConfig& config, std::int64_t vocabulary,
                                             std::int64_t sequences);
 

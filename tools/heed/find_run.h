@@ -17,8 +17,8 @@ nn::Setting run_setting(std::string& run);
 /// saved last. Throws IoError if `given` is not a run directory, or if runs/ contains no run.
 std::filesystem::path find_run(const std::string& given);
 
-/// Returns the weights file that `given` names: the file itself, or that of the last save if it is
-/// a run directory. nn::load_weights() reads it. Throws the errors of find_run() if it is neither.
+/// Returns the path of a file for nn::load_weights(): `given` if it is a file, or the weights of
+/// the last save if `given` is a run directory. Throws the errors of find_run() if it is neither.
 std::string find_weights(const std::string& given);
 
 /// Calls RunFolder::open(). If the opened run has a note about the weights file, prints the note to
@@ -36,9 +36,10 @@ void check_weights_out(const std::string& option, const std::string& path);
 /// Throws UsageError that names `option`, such as "--text", unless the run learned a text or lines.
 void check_text_run(const nn::RunConfig& config, const std::string& option);
 
-/// Locks `out` for a new run. `out` must be absent or empty; with `overwrite` it may also be a run
-/// directory whose files can be replaced. Throws UsageError for other directories, FolderInUse if
-/// another process has locked it, and IoError if it is a file or if a file cannot be replaced.
+/// Locks `out` for a new run. `out` must be absent, or empty except for files that a killed run
+/// left before its first save. With `overwrite`, it may also be a run directory whose files can be
+/// replaced. Throws UsageError for other directories, FolderInUse if another process has locked
+/// `out`, and IoError if `out` is a file or if a file in it cannot be replaced.
 std::unique_ptr<nn::LockedFolder> open_out(const std::filesystem::path& out, bool overwrite);
 
 }  // namespace heed

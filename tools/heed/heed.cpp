@@ -71,8 +71,8 @@ void with_enough_stack(F f) {
 }
 
 // Ends the process after an exception that cannot be thrown further, such as std::bad_alloc in a
-// destructor. Prints the exception like any other. Every file that heed writes is whole at any
-// time.
+// destructor. Prints the exception like any other. No clean-up is needed, because every file that
+// heed writes is whole at any time.
 [[noreturn]] void end_process() try {
   const std::exception_ptr error = std::current_exception();
   std::_Exit(exit_code_of([&]() -> int {

@@ -11,8 +11,8 @@ namespace heed {
 /// write to stdout, is printed as one line on stderr.
 int exit_code_of(const std::function<int()>& command);
 
-/// Runs the command line of a program with these commands and returns the exit code
-/// (tools/heed/report/output.h). Never throws.
+/// Parses the command line, runs the command that it names, and returns the exit code
+/// (tools/heed/report/output.h). `all` creates the commands of the program. Never throws.
 int run_heed(int argc, char** argv, Commands (*all)() = all_commands);
 
 }  // namespace heed

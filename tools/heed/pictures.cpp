@@ -147,7 +147,7 @@ plot::Series history_series(const nn::Trainer& trainer, double nn::MetricsRow::*
   return series;
 }
 
-// Returns the accuracies on held-out and on training sequences, with the colors of `loss_png`.
+// Returns the accuracies on held-out and on training sequences, with the colors of the losses.
 plot::LineChart accuracy_chart(const nn::Trainer& trainer) {
   using nn::MetricsRow;
   plot::LineChart chart{.y_name = "accuracy",

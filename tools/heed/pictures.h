@@ -50,7 +50,7 @@ struct Picture {
 /// Returns title, caption and explanation as one text.
 std::string description_of(const Picture& picture);
 /// Writes a picture in each format of `source`, and returns the paths. A path is `file` with the
-/// name of the format as its extension. The files contain description_of() the picture. The
+/// name of the format as its extension. The files contain description_of(picture). The
 /// metadata are heed's version, the command line, run and weights of `source` and, for heat maps,
 /// the range of the colors. Throws IoError.
 Files write_picture(autograd::PathAt file, const Picture& picture, const PictureSource& source);
@@ -66,9 +66,10 @@ std::string shortened_tokens(const std::vector<std::string>& labels);
 /// value is above 0 and the largest is more than ten times the smallest.
 bool spans_decades(const std::vector<double>& values);
 
-/// Returns loss.png: the loss of each step and evaluation. If `last` is given, it also shows the
-/// optimal loss and the other reference losses of that evaluation. The axis is logarithmic if
-/// spans_decades() is true for the losses of the steps.
+/// Returns loss.png: the loss of each step and evaluation. If `last` is given, the picture also
+/// shows the optimal loss and the other reference losses of that evaluation. If the run evaluates
+/// training sequences too, the picture also shows their loss, and the accuracies. The axis of
+/// losses is logarithmic if spans_decades() is true for the losses of the steps.
 Picture loss_picture(const nn::Trainer& trainer, const std::optional<nn::Evaluation>& last,
                      const PictureSource& source = {});
 

@@ -28,8 +28,8 @@ Launcher launcher();
 /// set, this function also sets the number of threads: the cores that this process may use are
 /// divided equally among all ranks on this machine that may use the same cores. Throws UsageError
 /// if the module cannot be loaded, or if MPI and the launcher report different numbers of
-/// processes. Throws ValueError unless the number of ranks is a power of two and at most
-/// `shards`, the number of shards of a batch. If it is 0, it is not known yet.
+/// processes. Throws ValueError unless the number of ranks is a power of two and at most `shards`.
+/// `shards` is the number of shards of a batch, or 0 if this number is not known yet.
 nn::RankSession* join_ranks(bool own_threads, std::int64_t shards = 0);
 
 /// Calls ranks->run_as_root(). Does nothing if `ranks` is null.

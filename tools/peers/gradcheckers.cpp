@@ -1,6 +1,7 @@
 // Runs heed's check_vjp on the cases of gradchecker_cases.h. If the program was built with Ceres,
 // it also runs Ceres' GradientChecker. For gradcheckers.py, it prints one line per checker and
-// case: checker|list|case|1 if the checker accepts the gradient, otherwise 0|digits|milliseconds.
+// case: checker|list|case|right|digits|milliseconds. `right` is 1 if the checker accepts the
+// gradient, otherwise 0.
 #include <chrono>
 #include <iostream>
 

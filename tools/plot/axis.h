@@ -21,7 +21,8 @@ struct Axis {
   bool shows(double value) const;
   /// Returns the position of `value` on the axis: 0 at the low end, 1 at the high end.
   double share(double value) const;
-  /// Returns the text beside the axis: `name`, and ", logarithmic" if the axis is logarithmic.
+  /// Returns the text beside the axis: `name`, and ", logarithmic" if the axis is logarithmic. If
+  /// `name` is empty, so is the text.
   std::string title(const std::string& name) const;
 };
 

@@ -299,8 +299,8 @@ Axis x_axis_of(const ChartStack& stack, int width) {
   return fit_axis(x, last.log_x, 0.1, 8);  // has room for labels at the ends of bars
 }
 
-// Places the panels below each other, all with the same width. The legend begins at `y`, and
-// `below` pixels remain free below the last panel.
+// Places the panels below each other, all with the same width, except that `equal` panels may be
+// narrower. The legend begins at `y`, and `below` pixels remain free below the last panel.
 std::vector<Area> lay_out(const ChartStack& stack, int y, int below) {
   int left = 0, right = kMargin + kCap;  // leaves room for half of the last x label
   std::vector<Area> areas;

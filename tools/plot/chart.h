@@ -30,7 +30,9 @@ struct Series {
   /// axis is logarithmic and a value is not positive, the edge is at the bottom of the plot.
   std::vector<double> low = {}, high = {};
   ///@}
-  bool points = false;  ///< true: draws dots without a line, and the band as a bar through each dot
+  /// True: draws dots without a line, and the band as a bar through each dot. The legend also shows
+  /// a dot.
+  bool points = false;
   bool square = false;  ///< true: the dots are squares
   /// Texts beside the points: one per point, which may be "", or empty.
   std::vector<std::string> labels = {};
@@ -63,8 +65,7 @@ struct LineChart {
   std::vector<std::string> x_labels = {};
   std::vector<double> ends = {};  ///< values that the range of the y axis must include
   /// True: the panel has an x axis of its own. Both axes have one range, which contains 0. The plot
-  /// is square if it has room, with lines at 0 and a dashed diagonal where x equals y. The legend
-  /// shows the dots of the series.
+  /// is square if it has room, with lines at 0 and a dashed diagonal where x equals y.
   bool equal = false;
   /// Names at y = 0, 1, ... from top to bottom. If there are names, each point (x, y) is a
   /// horizontal bar from 0 to x, orange if x is positive and blue if x is negative. A series with

@@ -77,7 +77,7 @@ void draw_labels(Canvas& canvas, const LineChart& panel, const Area& area) {
   for (const Series& s : panel.series)
     for (std::size_t i = 0; i < s.labels.size(); ++i) {
       if (s.labels[i].empty() || !area.shows(s, i)) continue;
-      // The label of a bar to the left is beside the other end of the bar.
+      // If a bar extends to the left of 0, its label is beside its right end, which is at 0.
       const auto [x, y] =
           area.spot(panel.y_labels.empty() ? s.x[i] : std::max(s.x[i], 0.0), s.y[i]);
       const int width = text_width(s.labels[i], ChartStyle::kText);

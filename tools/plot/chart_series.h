@@ -47,8 +47,9 @@ void draw_dot(Canvas& canvas, const Series& s, Spot at, Rgb color);
 /// Draws the points of a series, with their error bars.
 void draw_points(Canvas& canvas, const Series& s, Rgb color, const Area& area);
 /// Draws the labels of points: to the right of the point or, if that overlaps an earlier label or
-/// leaves the plot, to the left, or one or more lines below or above. If the axes are equal, a
-/// label covers no dot and no line.
+/// leaves the plot, to the left, or one line below or above. If the axes are equal, a label covers
+/// no dot and no line. If no such place is free, the label is to the right, or is left out if the
+/// axes are equal.
 void draw_labels(Canvas& canvas, const LineChart& panel, const Area& area);
 /// Draws the lines at 0 and the diagonal of a panel whose axes are equal.
 void draw_equality(Canvas& canvas, const Area& area);

@@ -1,4 +1,4 @@
-// Rasterizes DejaVu Sans with stb_truetype. Only text.cpp and image.cpp include this header.
+// Rasterizes DejaVu Sans with stb_truetype, for text.cpp and image.cpp.
 #pragma once
 
 #include <cstdint>

@@ -136,7 +136,8 @@ constexpr int kLeast = 24;      // smallest width in pixels of a cell with a num
 constexpr int kNumberRoom = 8;  // width in pixels that the number in a cell leaves free
 
 // Returns the width in pixels of a cell in which a number of the smallest text size fits. Returns 0
-// if numbers are not requested or if cells of that width do not fit.
+// if numbers are not requested or if cells of that width do not fit. If the cells contain texts,
+// reduces the width until they fit, because a text that is too wide for its cell is left out.
 int cell_for_numbers(const HeatmapGrid& grid, const HeatmapLayout& at) {
   constexpr int kWidest = 1800, kLargestText = 92;
   if (!grid.print_values || kLeast * longer_side(grid) * at.panel_columns > kWidest) return 0;

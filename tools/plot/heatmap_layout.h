@@ -24,7 +24,7 @@ struct HeatmapLayout {
   int panel_columns = 0, panel_rows = 0;
   int panel_title = 0;  ///< height of the titles above the panels, 0 if there are none
   double text_size = 0, title_size = 0;
-  int gap = 0;            ///< space between panels, wide enough for labels
+  int gap = 0;            ///< space between panels
   int left = 0, top = 0;  ///< top left corner of the first panel's cells
   int bar_height = 0;
   int bar_numbers = 0;        ///< width of the widest number beside the color bar

@@ -43,8 +43,8 @@ void draw(const Network& network, Canvas& canvas) {
 
   std::map<std::string, Spot> centers;
   const double step = double(kRoom - 6 * kLeft) / std::max(1, int(columns.size()) - 1);
-  // Nodes of one row lie on one line, and an edge between the outer two would cross the others.
-  // Therefore each column is a little lower than the one before.
+  // If the nodes of a row were on one line, an edge would cross the nodes between its ends.
+  // Therefore the columns are shifted downwards by 0, 1 and 2 times kSlope in turn.
   constexpr double kSlope = 10;
   for (const Network::Node& n : network.nodes)
     centers[n.name] = {4 * kLeft + step * columns.at(n.column),

@@ -22,7 +22,7 @@ struct Network {
     std::string from;  ///< name of a node
     std::string to;    ///< name of a node
     std::string name;  ///< name of the edge
-    double value;      ///< its magnitude is the width; orange if it is positive, blue if negative
+    double value;      ///< its magnitude determines the width; orange if positive, blue if negative
   };
   std::string title = {};        ///< title; long lines are wrapped
   std::string caption = {};      ///< explanation below the title; long lines are wrapped
@@ -31,7 +31,7 @@ struct Network {
 };
 
 /// Draws the network on `canvas`, which gets the size of the picture. Columns and rows without a
-/// node take no room. Throws ValueError if an edge names no node.
+/// node take no room. Throws ValueError if an end of an edge is not a node.
 void draw(const Network& network, Canvas& canvas);
 
 }  // namespace heed::plot

@@ -1,6 +1,6 @@
 // Umbrella header of heed::plot. A heat map or a line chart is a plain struct; draw_heatmap and
-// draw_chart turn it into an Image, and write_png writes the Image to a file. draw() draws it on an
-// SvgCanvas.
+// draw_chart turn it into an Image, and write_png writes the Image to a file. draw() draws a
+// HeatmapGrid, a ChartStack or a Network on any Canvas, for example an SvgCanvas.
 #pragma once
 
 #include "tools/plot/chart.h"

@@ -13,7 +13,7 @@ namespace heed::plot {
 
 /// A picture as elements of SVG: `text` elements in DejaVu Sans, a `rect` for each horizontal run
 /// of rectangles of one color, and a `path` for each curve. Other elements are circles (dots) and
-/// polygons (areas). They have the positions and colors of the same picture in an Image.
+/// polygons (areas). All elements have the positions and colors of the same picture in an Image.
 class SvgCanvas final : public Canvas {
  public:
   void resize(int width, int height) override;

@@ -150,7 +150,7 @@ void Command::read_config_file(const Commands& all) {
     if (item.key == "config")
       usage_error("{}: a configuration file cannot contain config; remove the line", item.where);
     const std::string where = item.where + ": " + item.key;
-    // config.toml contains an empty text for a setting that has no value.
+    // An empty text means that the setting has no value. Old config.toml files contain such texts.
     if (item.values == std::vector<std::string>{""} && !setting.may_be_empty) return true;
     for (const std::string& value : item.values)
       if (const std::string wrong = setting.problem(where, value); !wrong.empty())

@@ -13,7 +13,7 @@
 
 namespace heed {
 
-/// Group of help with the keys of --json, and the notes on what only JSON has.
+/// Name of the help group with the keys of --json and the notes on values that only JSON contains.
 inline constexpr const char* kJsonGroup = "JSON";
 
 /// Returns the name of an argument in help and errors, such as "TASK" or "RUN...".
@@ -55,7 +55,8 @@ struct Command {
   std::string examples;  ///< lines for help that can be pasted and run, the most useful first
   /// Text for help. Successive lines form a paragraph, which is wrapped. Empty lines and lines that
   /// start with a blank are kept. A line "[GROUP]" starts the notes of a group of settings, of a
-  /// group that has only notes, or of kJsonGroup. The first help has the notes above such lines.
+  /// group that has only notes, or of kJsonGroup. `heed COMMAND --help` prints the notes above the
+  /// first such line.
   std::string notes;
 
   std::vector<nn::Setting> settings;  ///< their variables must outlive the command
@@ -101,13 +102,14 @@ struct Command {
   std::vector<std::string> only(std::vector<std::string> keys) const;
   /// Returns a list for Mode::accepts that contains all settings except `keys`.
   std::vector<std::string> all_but(const std::vector<std::string>& keys) const;
-  /// Returns the mode that the given options select. Throws UsageError if no mode is selected, or
-  /// if a given option has no effect in the mode.
+  /// Returns the mode that the given options select. Throws UsageError if no mode is selected, if a
+  /// required setting is not given, or if a given option has no effect in the mode.
   const Mode& mode() const;
 
   /// Adds the values of the --config file for this command. A value of the command line takes
-  /// precedence over a value of the file. `all` is the list of commands. Throws UsageError for a
-  /// section that is not named after a command.
+  /// precedence over a value of the file. `all` is the list of commands. Throws IoError if the file
+  /// cannot be read, and UsageError for an invalid value, an unknown key, or a section that is not
+  /// named after a command.
   void read_config_file(const Commands& all);
   /// Assigns the given values to the variables of the settings.
   void assign() const;

@@ -1,7 +1,7 @@
 // Help texts. A command has several levels of help: `heed train --help` has the usual options,
-// `--help GROUP` one group, `--help json` the keys of --json, and `--help all` everything. Which
-// option belongs to which level is stated by nn::Setting::group, nn::Setting::common and
-// Command::notes.
+// `--help GROUP` one group, `--help json` the keys of --json, and `--help all` everything. The
+// levels of an option are determined by nn::Setting::group and nn::Setting::common, and those of a
+// note by Command::notes.
 #pragma once
 
 #include <string>

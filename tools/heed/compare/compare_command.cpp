@@ -187,8 +187,8 @@ std::vector<std::string> chosen_against(const std::string& given,
   return chosen;
 }
 
-// Returns whether `name` is the name of a file of a comparison of commit 77197984, which has no
-// manifest. Pictures of runs of several tasks are named after the tasks.
+// Returns whether a comparison that heed wrote at commit 77197984 may have a file of this name.
+// Such a comparison has no manifest. Pictures of runs of several tasks are named after the tasks.
 bool is_old_file(const std::string& name) {
   std::vector<std::string> tasks = nn::task_names();
   tasks.insert(tasks.end(), {"text", "lines", "majority", "parity"});
@@ -213,7 +213,8 @@ std::vector<fs::path> write_files(const fs::path& folder, const std::vector<RunC
     return tasks.size() > 1 ? "-" + tasks[i].task() : std::string();
   };
   nn::ResultFolder out(folder, {"comparison", is_old_comparison, is_old_file});
-  // All names first, so that a file of the user is found before a file is written.
+  // Lists all names first. If the user has a file of one of these names, list() throws before any
+  // file is written.
   std::vector<std::string> names{"compare.csv", "runs.csv", "curves.csv"};
   if (tasks[0].of.head) names.emplace_back("heads.csv");
   for (std::size_t i = 0; i < tasks.size(); ++i) {
@@ -297,7 +298,8 @@ each), left_out and files.)";
 
 // ---- roles of heads
 
-// The columns: the run, one for each role, `other`, L, and the share that the named heads keep.
+// The columns: the run, one for each role, `other`, L, and the share of the heads' effect on L that
+// remains with the listed heads alone.
 Columns role_columns() {
   static const std::vector<Column> all = [] {
     std::vector<Column> columns{{"run", "run"}};

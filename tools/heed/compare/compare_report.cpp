@@ -20,7 +20,7 @@ using Cells = std::vector<Value>;
 // A number of a run. For a setting, the tables show the mean of the number over its runs.
 struct Number {
   std::string_view label;                // heading in text
-  std::string_view run, n, mean, error;  // keys; without `error`, `mean` is the best value
+  std::string_view run, n, mean, error;  // keys; if `error` is "", `mean` is that of g.best
   double ComparedRun::*value;
   std::string_view format;
   int drop;  // Column::drop
@@ -135,8 +135,8 @@ std::vector<std::string> short_names(std::vector<std::string> texts) {
   return texts;
 }
 
-// Returns a table with a row for each option that differs between groups. It lists the groups with
-// each value. Returns no rows if the groups are named after their options.
+// Returns a table with a row for each option that differs between groups. A row lists the groups
+// with each value. Returns no rows if the groups are named after their options.
 Table differing_table(const std::vector<RunGroup>& groups) {
   constexpr std::size_t kNamed = 3;
   Table table(kDifferingText);

@@ -28,14 +28,15 @@ inline constexpr Column kLeftOut[] = {{"run"}, {"why"}};  ///< keys of a run tha
 extern const Columns kComparisonKeys;  ///< keys of comparison_report() for one task
 extern const Columns kTasksKeys;       ///< keys of comparison_report() for several tasks
 
-/// Names each group after its first run: the last parts of the run's directory that no other name
-/// has. Changes no name if all runs are of one group or of sweeps.
+/// Names each group after its first run: the shortest end of the run's path that no other first run
+/// has, and the number of further runs. Changes no name if the first run of each group is in a
+/// sweep, or if there is only one group and it has several runs.
 void name_groups(std::vector<nn::RunGroup>& groups);
 
 /// Returns a report with one row per group of runs. Its column n is the number of runs whose last
-/// value is finite. If the quantity is measured per head, adds one row per head. If there are
-/// several tasks, each has tables of its own in text and an object in the list `tasks` of JSON, and
-/// the first column of CSV is the task. Does not set the keys `left_out` and `files`.
+/// value is finite. If the quantity is measured per head, adds rows for the heads of each group. If
+/// there are several tasks, each has tables of its own in text and an object in the list `tasks` of
+/// JSON, and the first column of CSV is the task. Does not set the keys `left_out` and `files`.
 Report comparison_report(const std::vector<RunComparison>& tasks);
 
 /// Writes compare.csv (one line per group of runs), runs.csv (one per run), curves.csv (one per
@@ -52,10 +53,10 @@ inline constexpr std::size_t kMostCurves = 8;  ///< largest number of curves of 
 /// kMostCurves groups.
 plot::LineChart curves_chart(const RunComparison& c);
 
-/// Returns a chart of `number`, a mean over the runs of a group, for all groups. The x axis is the
-/// value of one option. Each combination of the other options has a color of its own. If all values
-/// of the option are numbers, draws curves, otherwise points. If `number` is steps_to_target,
-/// groups in which not all runs reach the target are not drawn, and the title states their number.
+/// Returns a chart of the mean of `number` over the runs of each group. The x axis is the value of
+/// one option. Each combination of the other options has a color of its own. If all values of the
+/// option are numbers, draws curves, otherwise points. If `number` is steps_to_target, groups in
+/// which not all runs reach the target are not drawn, and the title states their number.
 plot::LineChart against_chart(const RunComparison& c, const std::string& option,
                               double nn::ComparedRun::*number);
 

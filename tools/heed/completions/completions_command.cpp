@@ -35,7 +35,8 @@ std::vector<Offer> offers(const Command& c) {
   return list;
 }
 
-// Returns the possible values of a command's first argument; "" if it is a path.
+// Returns the possible values of a command's first argument; "" if the argument is a path, or if
+// the command has no argument.
 std::string argument_words(const Command& c, const std::vector<Offer>& list) {
   return c.arguments > 0 ? list[0].words : "";
 }

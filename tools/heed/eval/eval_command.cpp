@@ -161,7 +161,7 @@ struct Evaluated {
 // not allow it.
 Evaluated evaluate_at(nn::LoadedRun& run, const EvalArguments& a, std::int64_t context) {
   Evaluated e;
-  // Without options for another place, this is the task that was opened with the run.
+  // Without the options of elsewhere(), this is the task that was opened with the run.
   e.task = a.elsewhere() ? evaluated_task(run, a, context) : std::move(run.task);
   nn::extend_context(run.model, context);
   const std::int64_t size = e.task->evaluation_size();

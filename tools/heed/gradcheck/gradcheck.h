@@ -49,8 +49,7 @@ using CheckResults = std::deque<autograd::CheckResult>;
 std::string findings_text(const autograd::CheckResult& r, int order,
                           const GradcheckRequest& request);
 /// Returns one test suite as XML 1.0 in UTF-8, with a test case for each sample, layout and order.
-/// Control characters and bytes that are not UTF-8 are replaced by U+FFFD, because XML does not
-/// allow them.
+/// Control characters that XML forbids, and bytes that are not UTF-8, are replaced by U+FFFD.
 std::string junit_xml(const CheckResults& results, double seconds, const GradcheckRequest& request);
 
 /// Runs the checks. The report contains a table of the number of digits to which engine and oracle
@@ -62,14 +61,16 @@ Report report_gradchecks(const GradcheckRequest& request);
 /// Tests the checker. A mutant is an op in which the gradient of one input is made wrong by one
 /// mutation. Checks every mutant of the requested ops. If an oracle accepts a mutant, the report
 /// names the mutant. The exit code is 1 if an oracle accepts a mutant or if the ops have none.
+/// Throws UsageError if a name is not registered.
 Report report_mutants(const GradcheckRequest& request);
 /// Draws the error of central differences against the step size, for 1 to 8 ops. Throws UsageError
-/// for another number of ops, and IoError if the picture cannot be written.
+/// for another number of ops, a name that is not registered, an op without samples, or a file that
+/// is not a .png. Throws IoError if the picture cannot be written.
 Report report_curves(const GradcheckRequest& request);
 /// Checks the gradient of a trained model's loss with respect to each parameter tensor, in float64,
 /// on two sequences of the model's task. If the model is float32 and the time limit allows it, also
 /// compares loss and gradients in float32 with those in float64. If a gradient is wrong, the report
-/// names the tensor and the exit code is 1.
+/// names the tensor and the exit code is 1. Throws NumericError if a parameter is not finite.
 Report report_run_gradcheck(const GradcheckRequest& request);
 
 // ---- keys and columns of the reports

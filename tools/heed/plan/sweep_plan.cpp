@@ -81,7 +81,7 @@ SweepPlan read_sweep(const std::string& text, const std::string& file) {
       continue;
     }
     const bool shared = item.section == "train";
-    // An empty text means that the option is not given, as in config.toml.
+    // An empty text means that the option is not given, as in an old config.toml.
     if (shared && nn::setting_named(item, settings).kind == nn::Setting::Kind::kText &&
         item.values[0].empty())
       continue;

@@ -31,8 +31,8 @@ struct SweepPlan {
 /// Parses `text`, the contents of `file`. Options under [train] are shared by all runs. Options
 /// under [sweep] are lists, and every combination of their values is a run. The options that
 /// `pairs` in [sweep] names are an exception: their first values are used together, then their
-/// second values, and so on. Throws UsageError or ValueError, with file and line, if the text is
-/// not a sweep, if a run is invalid, or if there are more than kMostSweepRuns runs.
+/// second values, and so on. Throws UsageError or ValueError if the text is not a sweep, if a run
+/// is invalid, or if there are more than kMostSweepRuns runs.
 SweepPlan plan_sweep(const std::string& text, const std::string& file);
 
 /// Returns "" if `now` contains all runs of `before`, with the same options and pairs. `now` may

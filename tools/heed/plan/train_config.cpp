@@ -12,7 +12,8 @@
 namespace heed {
 namespace {
 
-// Copies the model of the source to `config` and, if both learn a file, the paths of the file.
+// Copies the model of the source to `config` and, if both have the same task and learn a file, the
+// paths of the file.
 void start_from(const nn::Source& source, nn::RunConfig& config) {
   nn::use_model_of(source, config);
   const std::filesystem::path folder = std::filesystem::path(source.weights.path).parent_path();

@@ -15,8 +15,9 @@ std::vector<nn::Setting> recipe_settings(nn::RunConfig& config, std::string& pre
 
 /// Returns the configuration to which c.assign() applies the given values. It is the preset that
 /// was given or, if none was given, the preset of the task. If a text or lines file is given, it
-/// determines the task. With `from`, the model is that of the source, and also the task, unless one
-/// is given. Throws UsageError if the given values contradict each other or are unknown.
+/// determines the task. With `from`, the model is that of the source. The task is also that of the
+/// source, unless a task, a file or a preset is given. Throws UsageError if the given values
+/// contradict each other or are unknown, and IoError if the source cannot be read.
 nn::RunConfig chosen_preset(const Command& c);
 
 /// Checks the configuration that c.assign() has produced from chosen_preset(c). Replaces a run in

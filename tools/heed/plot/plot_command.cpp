@@ -72,7 +72,7 @@ void check_float32(const nn::Tensor& x, const nn::Tensor& narrow) {
 }
 
 // Adds a panel for each matrix of x, which has shape [..., rows, columns]. The title of a panel is
-// the index of its matrix in the leading axes, such as "1, 0".
+// the index of its matrix in the leading axes, such as "1, 0", without the axes of size 1.
 void add_panels(plot::HeatmapGrid& grid, const nn::Tensor& x) {
   constexpr std::int64_t kLongest = 16'384, kMostPanels = 256, kMostColumns = 16;
   const std::int64_t rows = x.size(-2), cols = x.size(-1);

@@ -83,7 +83,7 @@ void print_error(std::string_view text);
 /// Sets the prefix of all later errors.
 void set_error_prefix(const std::string& prefix);
 
-/// Stores the command line for typed_command(). Only main() calls it.
+/// Stores the command line for typed_command(). run_heed() calls it.
 void remember_command(int argc, char** argv);
 /// Returns the command line. Arguments are quoted if necessary, so that it can be pasted into a
 /// shell. Pictures contain it as metadata.

@@ -22,8 +22,8 @@ class Stopwatch {
 
 /// Prints lines to stderr and, at a terminal, one live line below them that is overwritten. While
 /// an activity runs, a thread prints its text again from time to time, so that output never pauses
-/// for ten seconds. If stderr is closed (its terminal was closed), printing has no effect and
-/// training continues. Only one thread may use an object.
+/// for more than ten seconds. If stderr is closed (its terminal was closed), printing has no effect
+/// and training continues. Only one thread may use an object.
 class Progress {
  public:
   /// If `quiet` is set, only warnings are printed. `silence` is the number of seconds between
@@ -67,10 +67,10 @@ class Progress {
 struct Interrupted {};
 
 /// Handles signals during its lifetime. Ctrl-C (SIGINT), SIGTERM and SIGHUP (the terminal was
-/// closed) only set a flag. A second SIGINT or SIGTERM ends the program immediately. If nohup has
-/// disabled SIGHUP, it stays ignored. SIGPIPE is ignored from the construction on, even after the
-/// lifetime. Therefore a training does not end if progress is written to a closed pipe, and writing
-/// results to a closed pipe fails with an error.
+/// closed) only set a flag. A second SIGINT, or a second SIGTERM, ends the program immediately. If
+/// nohup has disabled SIGHUP, it stays ignored. SIGPIPE is ignored from the construction on, even
+/// after the lifetime. Therefore a training does not end if progress is written to a closed pipe,
+/// and writing results to a closed pipe fails with an error.
 class InterruptGuard {
  public:
   InterruptGuard();

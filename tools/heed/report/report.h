@@ -156,11 +156,13 @@ class Report {
   }
   explicit Report(Columns keys) : keys_(keys) {}
 
-  // The functions with a key throw std::logic_error if it is not declared or already set.
+  // set(), table(), files() and write_files() throw std::logic_error if their key is not declared
+  // or is already set.
 
   /// Sets a field. Text contains it if its column has a label.
   void set(std::string_view key, Value value);
-  /// Adds the table of this key. The returned reference stays valid.
+  /// Adds the table of this key. The returned reference stays valid. Throws std::logic_error if the
+  /// key is not declared as a table.
   Table& table(std::string_view key);
   /// Adds a table that appears only in text.
   Table& text_table(Table table);

@@ -49,7 +49,7 @@ std::int64_t current_step(const nn::RunFolder& run, std::int64_t steps) try {
   if (!run.is_of_last_save(nn::RunFolder::kMetrics)) return 0;
   const auto step = nn::last_step_in(run.file(nn::RunFolder::kMetrics).string());
   return step && *step <= steps ? *step : 0;
-} catch (const autograd::IoError&) {  // the file is only a copy
+} catch (const autograd::IoError&) {  // then the step of the last save is shown
   return 0;
 }
 
@@ -90,7 +90,7 @@ std::vector<Value> run_row(const nn::RunFolder& run, const std::string& date) {
 
 Report list_runs(const std::string& folder) {
   const fs::path top = folder.empty() ? "runs" : folder;
-  std::vector<std::pair<fs::file_time_type, nn::RunFolder>> runs;  // each with its last save
+  std::vector<std::pair<fs::file_time_type, nn::RunFolder>> runs;  // with the time of the last save
   if (!folder.empty() || autograd::is_there(top))
     for (const nn::RunFolder& run : nn::RunFolder::list(top)) {
       std::error_code ignored;

@@ -37,14 +37,14 @@ struct SweptRun {
   const PlannedRun* plan;
   State state = State::kWaiting;
   int exit_code = 0;
-  std::string error = {};  ///< last line of stderr of a run that failed
+  std::string error = {};  ///< why the run failed, such as the last line of its stderr
   Value result = {};       ///< output of `heed train --json`
 };
 
 /// Result of train_runs().
 struct SweepOutcome {
   std::vector<SweptRun> runs;
-  bool interrupted = false;  ///< true: Ctrl-C, SIGTERM or SIGHUP stopped it
+  bool interrupted = false;  ///< true: Ctrl-C, SIGTERM or SIGHUP stopped the sweep
   double seconds = 0;        ///< elapsed time
   /// Returns the number of runs in a state.
   std::size_t count(SweptRun::State state) const;

@@ -71,7 +71,7 @@ void warn_without_lock(const nn::LockedFolder& folder) {
 
 // Throws UsageError if a moved file is given as --text but the run learns lines, or the reverse.
 void check_moved(const nn::RunConfig& saved, const Command& c) {
-  if (!nn::learns_file(saved)) return;  // RunFolder::load() rejects it
+  if (!nn::learns_file(saved)) return;  // RunFolder::load() rejects the file
   const bool lines = !saved.lines.empty();
   for (const auto& [text_key, lines_key] : {std::pair("text", "lines"), {"val-text", "val-lines"}})
     if (const char* wrong = lines ? text_key : lines_key; c.given(wrong))
@@ -179,7 +179,8 @@ constexpr Column kOverfitKeys[] = {{"task"},       {"steps"},      {"seconds"}, 
                                    {"least_seen"}, {"least_loss"}, {"learned"}, {"falls"}};
 
 // Trains on one batch, without dropout and with a constant learning rate after the warm-up, until
-// the loss is within 1e-3 of the least possible loss on this batch (nn::entropy_floor).
+// the loss is within 1e-3 of the least possible loss on this batch (nn::entropy_floor), or until
+// config.steps steps are done.
 Report overfit_batch(nn::RunConfig config, bool quiet) {
   config.model.attention.dropout = 0;  // with dropout a batch cannot be memorized
   config.schedule = nn::Decay::kConstant, config.schedule_steps = 0;

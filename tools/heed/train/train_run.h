@@ -28,9 +28,9 @@ inline constexpr Column kTrainAfter[] = {
 inline constexpr auto kTrainKeys = joined(kTrainBefore, kEvaluationKeys, kTrainAfter);
 
 /// Trains up to config.steps and saves the run in `folder` (nn::TrainingRun). Ctrl-C stops and
-/// saves the run. If it throws NumericError or CheckError, the run has been saved. If there are
-/// several ranks, only the root rank calls this function, and only the root rank evaluates, writes
-/// and prints.
+/// saves the run. Throws the errors of TrainingRun::run(), and CheckError instead of LeakError. If
+/// the weights or their loss are not finite, the last save stays in `folder`. With several ranks,
+/// only the root rank calls this function, evaluates, writes and prints.
 Report train_run(nn::Trainer& trainer, const nn::RunFolder& folder, const TrainOptions& options);
 
 // Progress lines. Each line has at most 80 columns, however large its numbers are. Losses are in
@@ -53,11 +53,12 @@ struct StepState {
 std::string step_line(const StepState& s);
 /// Returns the line of an evaluation:
 ///     step  120/400  eval_loss 1.2345 (+0.0171)  repeat tokens right 98.2 %  21s left
-/// The number in parentheses is the loss minus the optimal loss, unless that is 0. `train_loss` is
-/// that of training sequences, or NaN. A field that does not fit is left out.
+/// The number in parentheses is the loss minus the optimal loss. It is left out if the optimal loss
+/// is 0 or unknown. `train_loss` is the loss on training sequences, or NaN. A field that does not
+/// fit is left out.
 std::string evaluation_line(const nn::Evaluation& e, double train_loss, const nn::TaskInfo& info,
                             const StepState& s);
-/// Returns the first line of a run: parameters, steps, batch, seed and threads.
+/// Returns the second line of a run: parameters, steps, batch, shards, seed and threads.
 std::string start_line(const nn::Trainer& trainer);
 /// Returns the lines that are printed before the first evaluation_line(): the number of sequences
 /// that are evaluated, and the optimal loss and other reference losses on these sequences.

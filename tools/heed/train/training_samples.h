@@ -18,9 +18,9 @@ class TrainingSamples {
   /// Opens samples.txt, or does nothing if config.sample_every is 0. `trainer` must outlive the
   /// object. Throws IoError.
   TrainingSamples(const nn::RunFolder& folder, nn::Trainer& trainer);
-  /// Returns the tokens that are continued: those of config.sample_prompt, or if it is empty, a
-  /// newline for texts and lines, and the first half of the task's example for other tasks. Throws
-  /// the errors of Task::prompt().
+  /// Returns the tokens that are continued: those of config.sample_prompt. If it is empty, these
+  /// are a newline for texts and lines (token 0 if a text has no newline), and the first half of
+  /// the task's example for other tasks. Throws the errors of Task::prompt().
   static std::vector<std::int64_t> prompt_of(const nn::Trainer& trainer);
   /// Writes a continuation and returns prompt and continuation as one line, if the current step is
   /// due and not in the file. Texts continue for 100 tokens, sequences of tasks to their end.

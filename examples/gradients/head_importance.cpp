@@ -123,7 +123,7 @@ int main() {
     signs += h.gradient * h.ablation < 0;
     understated = std::max(understated, h.ablation / h.importance);
   }
-  predictions.expect("early: heads whose gradient has the sign of the ablation", signs, 4, 4);
+  predictions.expect("early: heads whose gradient has the opposite sign", signs, 4, 4);
   predictions.expect_at_most("early: largest ablation / I_h", understated, 5);
   const Head& worst = end[top(end, &Head::ablation)];
   predictions.expect("end: ablation / I_h of the top head", worst.ablation / worst.importance, 100);

@@ -5,13 +5,14 @@
 """
 import argparse
 import json
-import os
 import random
+import shutil
 import subprocess
 import sys
 import tempfile
 import unittest
 from pathlib import Path
+from unittest import mock
 
 try:
     import torch
@@ -41,8 +42,8 @@ def call(*arguments):
 def random_options(draw):
     """Returns options of heed train for a small model. heed refuses some combinations."""
     yes = lambda key: f"--{key}" if draw.random() < 0.5 else f"--no-{key}"
-    options = {"layers": [1, 2, 3], "context": [12, 17], "d-model": [8, 12, 24], "heads": [1, 2, 3, 4],
-               "d-head": [0, 0, 2, 5, 6], "d-value": [0, 0, 3, 7], "kv-heads": [0, 0, 1, 2],
+    options = {"layers": [1, 2, 3], "context": [12, 17], "d-model": [6, 9, 12, 24], "heads": [2, 3, 4, 6],
+               "d-head": [0, 0, 2, 5, 6], "d-value": [0, 0, 3, 7], "kv-heads": [0, 0, 1, 3],
                "scale": ["1/sqrt-d-head", "none", "1/d-head", "1/sqrt-d-model", "learned", "0.3"],
                "soft-cap": [0, 0, 0.5, 3], "sink": ["none", "zero", "learned"], "window": [0, 0, 1, 5],
                "positions": ["learned", "sinusoidal", "rope", "alibi", "none"], "norm": ["pre", "pre", "post", "none"],
@@ -54,7 +55,7 @@ def random_options(draw):
     if draw.random() < 0.5:
         words += [x for key in "qkvo" for x in (f"--{key}-bias", draw.choice(["as-bias", "yes", "no"]))]
     if draw.random() < 0.7:
-        words += ["--mlp", "--mlp-ratio", draw.choice(["4", "0.3125", "2.67"]),  # 0.3125: a half neuron for 8 and 24
+        words += ["--mlp", "--mlp-ratio", draw.choice(["4", "0.375", "2.67"]),  # 0.375 * 12: half a neuron
                   "--mlp-act", draw.choice(["gelu", "gelu-tanh", "relu", "silu", "swiglu"])]
     return words
 
@@ -79,7 +80,7 @@ class Model(unittest.TestCase):
 
     def error(self, run, module):
         """Returns the largest difference of the logits of heed and of the module, divided by the largest logit."""
-        saved, prompt = self.folder / "logits.safetensors", "abcdabcdhgab"[:11]
+        saved, prompt = self.folder / "logits.safetensors", "abcdabchgab"
         tokens = json.loads(call("score", run, "--prompt", prompt, "--save", saved, "--json"))["tokens"]
         ours = torch.from_numpy(_safetensors.read(saved)[0]["logits"])
         with torch.no_grad():
@@ -113,17 +114,87 @@ class Model(unittest.TestCase):
                 self.train(*options)
             except subprocess.CalledProcessError as e:
                 self.assertEqual(e.returncode, 2, e.stderr)
-                refused[e.stderr.strip()] = refused.get(e.stderr.strip(), 0) + 1
+                reason = e.stderr.strip().split(", got ")[0]
+                refused[reason] = refused.get(reason, 0) + 1
                 continue
             errors[options[options.index("--dtype") + 1]].append(self.compare(options))
             for name in "bc":
-                for file in (self.folder / name).iterdir():
-                    file.unlink()
-                (self.folder / name).rmdir()
+                shutil.rmtree(self.folder / name)
         for reason, count in sorted(refused.items(), key=lambda item: -item[1]):
             print(f"refused {count} times: {reason}")
         for dtype, values in errors.items():
             print(f"{dtype}: {len(values)} models, largest error {max(values, default=0):.1e}")
+
+    def test_a_saved_module_is_a_run_of_weights(self):
+        run = self.train("--text", self.text, "--save-every", "1", "--dropout", "0.5", "--context", "12")
+        module, saved = heed.torch.load(run), self.folder / "new" / "b"
+        heed.torch.save(module, saved)
+        self.assertEqual(sorted(x.name for x in saved.iterdir()), ["config.toml", "model.safetensors"])
+        self.assertEqual(saved.stat().st_mode, run.stat().st_mode)
+        for command in ("eval", "info", "generate --prompt abc --tokens 3", "score --prompt abc", "verify run",
+                        f"study --prompt abcab --out {self.folder / 's'}",
+                        f"export --names transformerlens --out {self.folder / 'x.safetensors'}"):
+            call(*command.split(), saved)
+        call("train", "--from", saved, *"--steps 1 --eval-every 0 --quiet --out".split(), self.folder / "c")
+        for file, equal in (("checkpoints/000001.safetensors", False), ("checkpoints/000002.safetensors", True)):
+            other = heed.torch.load(run / file).state_dict()
+            self.assertEqual(all(torch.equal(x, other[n]) for n, x in module.state_dict().items()), equal, file)
+        ids = torch.tensor([[0, 1, 2]])
+        self.assertFalse(module.training)
+        self.assertTrue(torch.equal(module(ids), module(ids)))
+        self.assertFalse(torch.equal(module.train()(ids), module.eval()(ids)))  # dropout
+        with self.assertRaisesRegex(ValueError, "at most 12 tokens, got 13"):
+            module(torch.zeros(1, 13, dtype=torch.long))
+
+    def refused_save(self, error, text, module, path):
+        before = sorted(self.folder.rglob("*"))
+        with self.assertRaisesRegex(error, text):
+            heed.torch.save(module, path)
+        self.assertEqual(sorted(self.folder.rglob("*")), before)
+
+    def test_refused_modules(self):
+        run, new = self.train(), self.folder / "b"
+        module = heed.torch.load(run)
+        self.refused_save(FileExistsError, "exists; choose another directory", module, run)
+        self.refused_save(TypeError, "got Linear", torch.nn.Linear(2, 2), new)
+        with mock.patch.object(_safetensors, "write", side_effect=OSError("disk full")):
+            self.refused_save(OSError, "disk full", module, new)
+        self.refused_save(RuntimeError, "tok.weight is torch.float64, and the configuration has float32", module.double(), new)
+        for change, text in ((lambda m: delattr(m.blocks[0], "proj"), "Missing key.*blocks.0.proj.weight"),
+                             (lambda m: setattr(m, "more", torch.nn.Linear(2, 2)), "Unexpected key.*more.weight"),
+                             (lambda m: setattr(m, "tok", torch.nn.Embedding(40, 64)), "size mismatch for tok.weight")):
+            module = heed.torch.load(run)
+            change(module)
+            self.refused_save(RuntimeError, f"(?s){text}", module, new)
+
+    def test_damaged_files(self):
+        run = self.train()
+        file, config = run / "model.safetensors", run / "config.toml"
+        data, text, draw = file.read_bytes(), config.read_text(), random.Random(1)
+        for _ in range(200):
+            damaged = bytearray(data[: draw.choice([len(data), draw.randrange(len(data))])])
+            for _ in range(draw.randrange(3)):
+                damaged[draw.randrange(min(len(damaged), 3000))] = draw.randrange(256)
+            file.write_bytes(damaged)
+            try:
+                heed.torch.load(run)
+            except (ValueError, RuntimeError):
+                continue
+            arrays, _ = _safetensors.read(file)
+            self.assertEqual(sum(x.nbytes for x in arrays.values()) + 8 + int.from_bytes(damaged[:8], "little"), len(damaged))
+        file.write_bytes(data)
+        for old, new, error, message in (("heads = 2\n", "", ValueError, "lacks heads"),
+                                         ("heads = 2", "heads = two", ValueError, "lacks heads"),
+                                         ("layers = 2", "layers = 3", RuntimeError, "blocks.2.ln1.weight"),
+                                         ("float32", "float64", RuntimeError, "has float64")):
+            config.write_text(text.replace(old, new, 1))
+            with self.assertRaisesRegex(error, message):
+                heed.torch.load(run)
+        _safetensors.write(self.folder / "x.safetensors", _safetensors.read(file)[0], {})
+        with self.assertRaisesRegex(ValueError, "does not contain the configuration"):
+            heed.torch.load(self.folder / "x.safetensors")
+        with self.assertRaises(FileNotFoundError):
+            heed.torch.load(self.folder / "nothing")
 
 
 if __name__ == "__main__":

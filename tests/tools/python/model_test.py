@@ -159,7 +159,8 @@ class Model(unittest.TestCase):
         self.refused_save(TypeError, "got Linear", torch.nn.Linear(2, 2), new)
         with mock.patch.object(_safetensors, "write", side_effect=OSError("disk full")):
             self.refused_save(OSError, "disk full", module, new)
-        self.refused_save(RuntimeError, "tok.weight is torch.float64, and the configuration has float32", module.double(), new)
+        text = "tok.weight is torch.float64, but the configuration has torch.float32; use module.to"
+        self.refused_save(RuntimeError, text, module.double(), new)
         for change, text in ((lambda m: delattr(m.blocks[0], "proj"), "Missing key.*blocks.0.proj.weight"),
                              (lambda m: setattr(m, "more", torch.nn.Linear(2, 2)), "Unexpected key.*more.weight"),
                              (lambda m: setattr(m, "tok", torch.nn.Embedding(40, 64)), "size mismatch for tok.weight")):
@@ -181,12 +182,13 @@ class Model(unittest.TestCase):
             except (ValueError, RuntimeError):
                 continue
             arrays, _ = _safetensors.read(file)
-            self.assertEqual(sum(x.nbytes for x in arrays.values()) + 8 + int.from_bytes(damaged[:8], "little"), len(damaged))
+            size = 8 + int.from_bytes(damaged[:8], "little") + sum(x.nbytes for x in arrays.values())
+            self.assertEqual(size, len(damaged))
         file.write_bytes(data)
         for old, new, error, message in (("heads = 2\n", "", ValueError, "lacks heads"),
                                          ("heads = 2", "heads = two", ValueError, "lacks heads"),
                                          ("layers = 2", "layers = 3", RuntimeError, "blocks.2.ln1.weight"),
-                                         ("float32", "float64", RuntimeError, "has float64")):
+                                         ("float32", "float64", RuntimeError, "has torch.float64")):
             config.write_text(text.replace(old, new, 1))
             with self.assertRaisesRegex(error, message):
                 heed.torch.load(run)

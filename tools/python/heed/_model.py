@@ -19,8 +19,9 @@ from torch.nn import functional as F
 
 from . import _safetensors
 
-_KEYS = ("layers heads d-model context d-head d-value kv-heads scale qk-norm soft-cap sink window mlp mlp-act mlp-ratio "
-         "bias q-bias k-bias v-bias o-bias norm-bias tied positions norm norm-kind residual-scale form dropout dtype")  # fmt: skip
+_KEYS = """
+    layers heads d-model context d-head d-value kv-heads scale qk-norm soft-cap sink window mlp mlp-act mlp-ratio bias
+    q-bias k-bias v-bias o-bias norm-bias tied positions norm norm-kind residual-scale form dropout dtype""".split()
 _EPS = 1e-5  # of all norms
 _ACTIVATIONS = {"gelu": F.gelu, "gelu-tanh": lambda x: F.gelu(x, approximate="tanh"), "relu": F.relu, "silu": F.silu}
 
@@ -28,9 +29,9 @@ _ACTIVATIONS = {"gelu": F.gelu, "gelu-tanh": lambda x: F.gelu(x, approximate="ta
 def options_of(config: str) -> SimpleNamespace:
     """Returns the options of the model in the text of a config.toml: d_model for d-model. Defaults are filled in."""
     values = dict(re.findall(r'^([a-z-]+) = ("[^"\\]*"|true|false|-?\d[-+.e\d]*)$', config, re.MULTILINE))
-    if missing := [key for key in _KEYS.split() if key not in values]:
+    if missing := [key for key in _KEYS if key not in values]:
         raise ValueError(f"the configuration lacks {', '.join(missing)}; heed train writes all options of the model")
-    o = SimpleNamespace(**{key.replace("-", "_"): json.loads(values[key]) for key in _KEYS.split()})
+    o = SimpleNamespace(**{key.replace("-", "_"): json.loads(values[key]) for key in _KEYS})
     o.d_head = o.d_head or o.d_model // o.heads
     o.d_value = o.d_value or o.d_head
     o.kv_heads = o.kv_heads or o.heads
@@ -73,10 +74,17 @@ def alibi_slopes(heads: int) -> Tensor:
     return 2 ** torch.tensor(exponents, dtype=torch.float64)
 
 
+def norm(o: SimpleNamespace, wanted: bool) -> nn.Module | None:
+    """Returns a norm of the residual stream, or None."""
+    if not wanted:
+        return None
+    return nn.RMSNorm(o.d_model, _EPS) if o.norm_kind == "rmsnorm" else nn.LayerNorm(o.d_model, _EPS, bias=o.norm_bias)
+
+
 class Attention(Parameters):
     """Causal attention from queries, keys and values to z. In the form per_head, it also has the projections."""
 
-    def __init__(self, o):
+    def __init__(self, o: SimpleNamespace):
         H, G, D, d, dv = o.heads, o.kv_heads, o.d_model, o.d_head, o.d_value
         shapes = {"scale": (H,) if o.scale == "learned" else None, "sink": (H,) if o.sink == "learned" else None}
         if o.form == "per_head":
@@ -100,11 +108,11 @@ class Attention(Parameters):
         scores = q @ k.mT  # [B, H, T, T]
         if o.soft_cap:
             scores = o.soft_cap * torch.tanh(scores / o.soft_cap)
-        at = torch.arange(T, device=q.device)
-        distance = at[:, None] - at  # from the query back to the key
+        distance = torch.arange(T)[:, None] - torch.arange(T)  # from the query back to the key
         if o.positions == "alibi":
-            scores = scores - (alibi_slopes(o.heads)[:, None, None] * distance.cpu()).to(q)
-        scores = scores.masked_fill((distance < 0) | (distance >= (o.window or T)), -torch.inf)
+            scores = scores - (alibi_slopes(o.heads)[:, None, None] * distance).to(q)
+        hidden = (distance < 0) | (distance >= (o.window or T))
+        scores = scores.masked_fill(hidden.to(q.device), -torch.inf)
         if o.sink != "none":  # one more score, whose value is 0
             sink = q.new_zeros(o.heads) if self.sink is None else self.sink
             scores = torch.cat([scores, sink[:, None, None].expand(len(q), -1, T, 1)], -1)
@@ -115,7 +123,7 @@ class Attention(Parameters):
 class Block(nn.Module):
     """Attention and an optional MLP, whose outputs are added to the residual stream x [B, T, D]."""
 
-    def __init__(self, o):
+    def __init__(self, o: SimpleNamespace):
         super().__init__()
         self.o, D, H = o, o.d_model, o.heads
         self.rows = [H * o.d_head, o.kv_heads * o.d_head, o.kv_heads * o.d_value]  # of q, k and v
@@ -141,8 +149,9 @@ class Block(nn.Module):
         o, a = self.o, self.attn
         if o.form == "per_head":
             weights = [W.mT.flatten(0, 1) for W in (a.W_Q, a.W_K, a.W_V)]
+            weights.append(a.W_O.flatten(0, 1).mT)
             biases = [getattr(a, b, None) for b in ("b_Q", "b_K", "b_V", "b_O")]
-            return [*zip(weights, (b if b is None else b.flatten() for b in biases)), (a.W_O.flatten(0, 1).mT, biases[3])]
+            return [*zip(weights, (b if b is None else b.flatten() for b in biases))]
         bias, sizes = self.qkv.bias, [o.d_head, o.d_head, o.d_value]
         biases = [None] * 3 if bias is None else bias.split(self.rows)
         if o.form == "packed_qkv":
@@ -156,12 +165,14 @@ class Block(nn.Module):
         return [*zip(weights, biases), (self.proj.weight, self.proj.bias)]
 
     def attention(self, x: Tensor) -> Tensor:
+        """Returns the output of attention [B, T, D] for x [B, T, D]."""
         *inputs, output = self.projections()
         heads = (self.o.heads, self.o.kv_heads, self.o.kv_heads)
         q, k, v = (F.linear(x, *p).unflatten(-1, (n, -1)).transpose(1, 2) for p, n in zip(inputs, heads))
         return F.linear(self.attn(q, k, v).transpose(1, 2).flatten(2), *output)
 
     def mlp(self, x: Tensor) -> Tensor:
+        """Returns the output of the MLP [B, T, D] for x [B, T, D]."""
         if self.gate is not None:
             return self.down(F.silu(self.gate(x)) * self.up(x))
         return self.down(_ACTIVATIONS[self.o.mlp_act](self.up(x)))
@@ -173,13 +184,6 @@ class Block(nn.Module):
             x = x + o.residual_scale * F.dropout(y, o.dropout, self.training)
             x = ln(x) if o.norm == "post" else x
         return x
-
-
-def norm(o, wanted: bool) -> nn.Module | None:
-    """Returns a norm of the residual stream, or None."""
-    if not wanted:
-        return None
-    return nn.RMSNorm(o.d_model, _EPS) if o.norm_kind == "rmsnorm" else nn.LayerNorm(o.d_model, _EPS, bias=o.norm_bias)
 
 
 class Transformer(nn.Module):
@@ -211,13 +215,13 @@ class Transformer(nn.Module):
         x = x if self.ln is None else self.ln(x)
         return F.linear(x, self.tok.weight if self.head is None else self.head.weight)
 
-    def filled(self, weights: dict[str, Tensor]) -> Transformer:
-        """Copies all weights, without rounding. Raises RuntimeError that names weights that do not fit the configuration."""
+    def fill(self, weights: dict[str, Tensor]) -> None:
+        """Copies weights bit for bit. Raises RuntimeError that names those that do not fit the configuration."""
+        dtype = getattr(torch, self.o.dtype)
         for name, x in weights.items():
-            if x.dtype != getattr(torch, self.o.dtype):
-                raise RuntimeError(f"{name} is {x.dtype}, and the configuration has {self.o.dtype}; convert the module")
-        self.to(getattr(torch, self.o.dtype)).load_state_dict(weights)
-        return self
+            if x.dtype != dtype:
+                raise RuntimeError(f"{name} is {x.dtype}, but the configuration has {dtype}; use module.to({dtype})")
+        self.to(dtype).load_state_dict(weights)
 
 
 def load(path: str | os.PathLike[str]) -> Transformer:
@@ -226,33 +230,38 @@ def load(path: str | os.PathLike[str]) -> Transformer:
     The module maps ids [B, T] to logits [B, T, classes]. It is plain PyTorch, and its state_dict() has heed's names.
     The weights of a run are those in model.safetensors, that is, those of the last save.
 
-    Raises OSError if a file cannot be read, and ValueError or RuntimeError if files are damaged or contradict each other.
+    Raises OSError if a file cannot be read, and ValueError or RuntimeError if it is damaged or does not fit the
+    configuration.
     """
     path = Path(path)
     arrays, metadata = _safetensors.read(path / "model.safetensors" if path.is_dir() else path)
     config = (path / "config.toml").read_text("utf-8") if path.is_dir() else metadata.get("recipe")
-    if config is None or "tok.weight" not in arrays:
-        raise ValueError(f"{path} does not contain the configuration and the weights of a model; use a run of heed train")
+    if config is None:
+        raise ValueError(f"{path} does not contain the configuration of a model; use a run, or a file of heed train")
     weights = {name: torch.from_numpy(x) for name, x in arrays.items()}
-    vocab = len(weights["tok.weight"])
-    return Transformer(config, metadata, vocab, len(weights.get("head.weight", range(vocab)))).filled(weights).eval()
+    rows = {name: len(x) for name, x in weights.items() if x.dim() == 2}
+    vocab = rows.get("tok.weight", 0)
+    module = Transformer(config, metadata, vocab, rows.get("head.weight", vocab))
+    module.fill(weights)
+    return module.eval()
 
 
 def save(module: Transformer, path: str | os.PathLike[str]) -> None:
     """Writes a module that load() returned as a new run of weights: config.toml and model.safetensors.
 
-    All commands of heed read it; heed train --from PATH trains it further. The directory appears complete or not at all.
+    All commands of heed read it, with a note that the file has no checksum; heed train --from PATH trains it further.
+    The directory appears complete or not at all.
 
-    Raises TypeError for another module, FileExistsError if `path` exists, RuntimeError if parameters were added, removed,
-    resized or converted to another dtype, and OSError if a file cannot be written.
+    Raises TypeError for another module, FileExistsError if `path` exists, RuntimeError if parameters were added,
+    removed, resized or converted to another dtype, and OSError if a file cannot be written.
     """
     if not isinstance(module, Transformer):
-        raise TypeError(f"save() needs the module that heed.torch.load() returned, got {type(module).__name__}")
+        raise TypeError(f"save() needs a module that heed.torch.load() returned, got {type(module).__name__}")
     path = Path(path)
     if os.path.lexists(path):
         raise FileExistsError(f"{path} exists; choose another directory, or remove it")
     weights = module.state_dict()
-    Transformer(module.config, {}, module.vocab, module.classes).filled(weights)  # checks names, shapes and dtypes
+    Transformer(module.config, {}, module.vocab, module.classes).fill(weights)  # checks names, shapes and dtypes
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     temporary.mkdir(parents=True)
     try:

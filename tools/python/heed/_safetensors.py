@@ -33,7 +33,7 @@ def read(path: str | os.PathLike[str]) -> tuple[Arrays, dict[str, str]]:
         return {name: _array(data, start, info) for name, info in header.items()}, metadata
     except (ValueError, TypeError, LookupError, AttributeError, OverflowError, RecursionError) as error:
         raise ValueError(
-            f"{os.fspath(path)} is not a safetensors file, or it is damaged ({type(error).__name__}: {error}); restore it"
+            f"{os.fspath(path)} is not a safetensors file or is damaged ({type(error).__name__}: {error}); restore it"
         ) from error
 
 

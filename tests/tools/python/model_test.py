@@ -146,6 +146,20 @@ class Model(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "at most 12 tokens, got 13"):
             module(torch.zeros(1, 13, dtype=torch.long))
 
+    def test_exported_files(self):
+        run = self.train(*"--positions learned --mlp-act gelu --bias --norm-bias".split(), "--text", self.text)
+        weights, file = heed.torch.load(run).state_dict(), self.folder / "x.safetensors"
+        for names in ("heed", "torch", "nanogpt", "transformerlens"):
+            call("export", run, "--names", names, "--out", file)
+            module = heed.torch.load(file)
+            self.assertEqual(module.state_dict().keys(), weights.keys())
+            self.assertTrue(all(torch.equal(x, weights[n]) for n, x in module.state_dict().items()), names)
+            heed.torch.save(module, self.folder / names)
+            self.assertEqual(*(json.loads(call("eval", x, "--json"))["loss"] for x in (run, self.folder / names)))
+        _safetensors.write(self.folder / "y.safetensors", _safetensors.read(file)[0], {})
+        with self.assertRaisesRegex(heed.Error, "--like"):
+            heed.torch.load(self.folder / "y.safetensors")
+
     def refused_save(self, error, text, module, path):
         before = sorted(self.folder.rglob("*"))
         with self.assertRaisesRegex(error, text):

@@ -10,6 +10,7 @@ import math
 import os
 import re
 import shutil
+import tempfile
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -18,6 +19,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from . import _safetensors
+from ._program import call
 
 _KEYS = """
     layers heads d-model context d-head d-value kv-heads scale qk-norm soft-cap sink window mlp mlp-act mlp-ratio bias
@@ -225,16 +227,20 @@ class Transformer(nn.Module):
 
 
 def load(path: str | os.PathLike[str]) -> Transformer:
-    """Returns the model of a run directory, or of a weights file of heed, as a torch.nn.Module in eval mode.
+    """Returns the model of a run directory, or of a file of heed train or heed export, as a torch.nn.Module in eval mode.
 
     The module maps ids [B, T] to logits [B, T, classes]. It is plain PyTorch, and its state_dict() has heed's names.
     The weights of a run are those in model.safetensors, that is, those of the last save.
 
-    Raises OSError if a file cannot be read, and ValueError or RuntimeError if it is damaged or does not fit the
-    configuration.
+    Raises OSError if a file cannot be read, ValueError or RuntimeError if it is damaged or does not fit the
+    configuration, and heed.Error if heed import, which reads files with other names of weights, refuses it.
     """
     path = Path(path)
     arrays, metadata = _safetensors.read(path / "model.safetensors" if path.is_dir() else path)
+    if path.is_file() and ("tok.weight" not in arrays or any("_proj" in name for name in arrays)):  # names of others
+        with tempfile.TemporaryDirectory() as folder:
+            call("import", path, out=f"{folder}/run")
+            return load(f"{folder}/run")
     config = (path / "config.toml").read_text("utf-8") if path.is_dir() else metadata.get("recipe")
     if config is None:
         raise ValueError(f"{path} does not contain the configuration of a model; use a run, or a file of heed train")

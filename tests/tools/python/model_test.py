@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Tests of heed.torch.load and save: random models of heed train, whose logits and losses are compared with heed's.
 
-    PYTHONPATH=build/release/python python3 tests/tools/python/model_test.py build/release/heed [--all] [--seed N]
+    PYTHONPATH=build/release/python python3 tests/tools/python/model_test.py [--all] [--seed N]
 """
 import argparse
 import json
@@ -20,10 +20,9 @@ except ImportError:
     sys.exit(print("skipped: PyTorch is not installed"))
 
 import heed.torch
-from heed import _safetensors
+from heed import _program, _safetensors
 
 parser = argparse.ArgumentParser()
-parser.add_argument("heed", type=Path)
 parser.add_argument("--all", action="store_true", help="60 models instead of 6")
 parser.add_argument("--seed", type=int, default=1)
 ARGUMENTS, REST = parser.parse_known_args()
@@ -35,7 +34,7 @@ torch.set_num_threads(1)
 
 def call(*arguments):
     """Returns the output of heed. A refused command raises CalledProcessError, whose stderr has the reason."""
-    command = [ARGUMENTS.heed.resolve(), *map(str, arguments)]
+    command = [_program.path(), *map(str, arguments)]
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
 

@@ -227,7 +227,7 @@ class Transformer(nn.Module):
 
 
 def load(path: str | os.PathLike[str]) -> Transformer:
-    """Returns the model of a run directory, or of a file of heed train or heed export, as a torch.nn.Module in eval mode.
+    """Returns the model of a run directory, or of a file of heed train or heed export, as a module in eval mode.
 
     The module maps ids [B, T] to logits [B, T, classes]. It is plain PyTorch, and its state_dict() has heed's names.
     The weights of a run are those in model.safetensors, that is, those of the last save.

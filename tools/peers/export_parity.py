@@ -9,7 +9,8 @@ exports them, and prints one line. The columns are:
   logits  largest difference of the logits after a random prompt, minus their mean as in heed study, divided by the
           largest magnitude; at most 1e-5
   back    tensors that have the same bytes as heed's after conversion back to heed's names and layouts
-A run is skipped if its library is not installed. transformer_lens 4 does not have HookedTransformer."""
+A run is skipped if its library is not installed. transformer_lens 4 does not have HookedTransformer. For the names
+torch, the model is that of heed.torch.load with nn.MultiheadAttention; the package is in build/release/python."""
 import argparse
 import json
 import random
@@ -49,57 +50,23 @@ RUNS = {  # the argument of --names, and the options of heed train
 }
 
 
-def act(x, name):
-    return {"gelu": F.gelu, "gelu-tanh": lambda y: F.gelu(y, approximate="tanh"), "relu": F.relu,
-            "silu": F.silu}[name](x)
-
-
-class TorchModel(nn.Module):
-    """The model of heed with layers of torch.nn: --names torch."""
-
-    def __init__(self, o, w):
-        super().__init__()
-        self.o, D, width = o, o["d-model"], round(o["mlp-ratio"] * o["d-model"])
-
-        def norm():
-            return nn.RMSNorm(D, eps=1e-5) if o["norm-kind"] == "rmsnorm" else nn.LayerNorm(D, bias=o["norm-bias"])
-        self.tok, self.blocks = nn.Embedding(*w["tok.weight"].shape), nn.ModuleList()
-        self.head = nn.Linear(D, len(w["head.weight"]), bias=False)
-        if o["tied"]:
-            self.head.weight = self.tok.weight
-        if o["positions"] == "learned":
-            self.pos = nn.Embedding(o["context"], D)
-        if o["norm"] == "pre":
-            self.ln = norm()
-        for _ in range(o["layers"]):
-            layers = {"ln1": norm(), "attn": nn.MultiheadAttention(D, o["heads"], bias=o["bias"], batch_first=True),
-                      "ln2": norm(), "up": nn.Linear(D, width, o["bias"]), "down": nn.Linear(width, D, o["bias"])}
-            if o["mlp-act"] == "swiglu":
-                layers["gate"] = nn.Linear(D, width, o["bias"])
-            self.blocks.append(nn.ModuleDict(layers))
-
-    def mask(self, T):
-        distance = torch.arange(T)[:, None] - torch.arange(T)
-        slopes = 2 ** (-8 * torch.arange(1, self.o["heads"] + 1) / self.o["heads"])
-        bias = -slopes[:, None, None] * distance * (self.o["positions"] == "alibi")
-        return bias.masked_fill((distance < 0) | (distance >= (self.o["window"] or T)), -torch.inf)
-
-    def mlp(self, block, x):
-        if self.o["mlp-act"] == "swiglu":
-            return block["down"](F.silu(block["gate"](x)) * block["up"](x))
-        return block["down"](act(block["up"](x), self.o["mlp-act"]))
-
-    def forward(self, ids):
-        x, mask = self.tok(ids), self.mask(ids.shape[1])
-        if self.o["positions"] == "learned":
-            x = x + self.pos.weight[:ids.shape[1]]
-        for block in self.blocks:
-            for norm, layer in (("ln1", lambda y: block["attn"](y, y, y, attn_mask=mask, need_weights=False)[0]),
-                                ("ln2", lambda y: self.mlp(block, y))):
-                pre = self.o["norm"] == "pre"
-                x = x + layer(block[norm](x) if pre else x) * self.o["residual-scale"]
-                x = x if pre else block[norm](x)
-        return self.head(self.ln(x) if self.o["norm"] == "pre" else x)
+def torch_model(o, run):
+    """Returns the module of the run with nn.MultiheadAttention as its attention: --names torch."""
+    from heed._model import alibi_slopes
+    from heed.torch import load
+    model, D = load(run), o["d-model"]
+    distance = torch.arange(CONTEXT)[:, None] - torch.arange(CONTEXT)
+    bias = -alibi_slopes(o["heads"]).float()[:, None, None] * distance * (o["positions"] == "alibi")
+    mask = bias.masked_fill((distance < 0) | (distance >= (o["window"] or CONTEXT)), -torch.inf)
+    if o["tied"]:
+        model.head = nn.Linear(D, len(model.tok.weight), bias=False)
+        model.head.weight = model.tok.weight
+    for block in model.blocks:
+        for name in ("qkv", "proj"):
+            delattr(block, name)
+        block.attn = attn = nn.MultiheadAttention(D, o["heads"], bias=o["bias"], batch_first=True)
+        block.attention = lambda x, attn=attn: attn(x, x, x, attn_mask=mask, need_weights=False)[0]
+    return model
 
 
 class NanoBlock(nn.Module):
@@ -167,7 +134,7 @@ def foreign_logits(names, o, file, ids):
         return model.eval()(ids, prepend_bos=False)[0]
     if names == "gpt2":
         return gpt2(o, w, file)(ids).logits[0]
-    model = {"torch": TorchModel, "nanogpt": NanoGPT}[names](o, w)
+    model = NanoGPT(o, w) if names == "nanogpt" else torch_model(o, file.parent / "run")
     model.load_state_dict(w, strict=True)
     return model.eval()(ids)[0]
 
@@ -275,6 +242,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("heed", type=Path, metavar="HEED", help="path of heed, such as build/release/heed")
     heed, failed = str(parser.parse_args().heed.resolve()), 0
+    sys.path.insert(0, f"{Path(heed).parent}/python")
     random.seed(1)
     torch.manual_seed(1)
     warnings.simplefilter("ignore")  # TransformerLens 3 warns that HookedTransformer is deprecated

@@ -1,4 +1,4 @@
-"""Builds the wheel, which contains a shared library but no extension module of Python: its tag is
+"""Builds the wheel, which contains a program and a shared library but no extension module of Python: its tag is
 py3-none-PLATFORM. tools/package/wheel calls it."""
 
 import pathlib

@@ -181,6 +181,7 @@ TEST_CASE("the keys of --json and --csv are those that help states; text has 80 
       {"verify run", {"run", kRun}},
       {"info ", {kRun}},
       {"plot ", {"m.safetensors"}},
+      {"plot of a run", {kRun, "--out", "loss.svg"}},
       {"info of a file", {kRun + "/model.safetensors"}},
       {"diff ", {kRun, kRun + "/model.safetensors"}},
       {"export ", {kRun, "--names", "transformerlens", "--out", "e.safetensors"}},

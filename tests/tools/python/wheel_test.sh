@@ -1,26 +1,39 @@
 #!/usr/bin/env bash
-# Builds the wheel of the Python package, unpacks it and runs its tests.
+# Builds the wheel of the Python package, installs it in a virtual environment and runs its tests.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../../.."
 # usage: wheel_test.sh PYTHON, a Python that has NumPy
 python=$1
-for module in numpy setuptools wheel; do
-  "$python" -c "import $module" 2> /dev/null || { echo "skipped: python3-$module is not installed"; exit 0; }
+for module in numpy setuptools wheel ensurepip; do
+  "$python" -c "import $module" 2> /dev/null || { echo "skipped: $module of $python is not installed"; exit 0; }
 done
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
+fail() { echo "$1"; exit 1; }
 tools/package/wheel "$scratch"
 wheel=("$scratch"/heed-*.whl)
-[[ ${wheel[0]} == */heed-0.1.0-py3-none-manylinux_2_*_"$(uname -m)".whl ]] || { echo "wrong name: ${wheel[0]}"; exit 1; }
-"$python" -m zipfile -e "${wheel[0]}" "$scratch/site"
-for name in heed command attention page; do PYTHONPATH=$scratch/site "$python" tests/tools/python/${name}_test.py; done
-if ! readelf -d "$scratch/site/heed/libheed_check.so" | grep -qF 'runpath: [$ORIGIN]'; then
-  echo "the library of the wheel searches other folders than its own"
-  exit 1
+[[ ${wheel[0]} == */heed-0.1.0-py3-none-manylinux_2_*_"$(uname -m)".whl ]] || fail "wrong name: ${wheel[0]}"
+(( $(stat -c %s "${wheel[0]}") <= 6000000 )) || fail "the wheel is larger than 6 MB"
+"$python" -m venv --system-site-packages "$scratch/v"  # the system has NumPy
+"$scratch/v/bin/pip" --quiet --disable-pip-version-check install --no-index "${wheel[0]}"
+auditwheel=$(command -v auditwheel || true)
+export PATH=$scratch/v/bin:/usr/bin:/bin  # without another heed
+unset PYTHONPATH
+package=$(python -c 'import heed; print(heed.__path__[0])')
+[[ $package == "$scratch"/v/* ]] || fail "imported $package"
+[[ $(heed --version) == *"heed 0.1.0 "* && $(command -v heed) == "$scratch/v/bin/heed" ]] || fail "no command heed"
+for name in heed command attention page runs; do python tests/tools/python/${name}_test.py; done
+if ! readelf -d "$package/libheed_check.so" | grep -qF 'runpath: [$ORIGIN]' ||
+   ! readelf -d "$package/bin/heed" | grep -qF 'runpath: [$ORIGIN/..]'; then
+  fail "a binary of the wheel searches other folders than its own"
 fi
-# The library may need only its own folder and the C and C++ libraries.
-if needed=$(ldd "$scratch/site/heed/libheed_check.so" |
-  grep -vE "libhwy.* => $scratch/site/heed/|lib(stdc\+\+|m|gcc_s|c)\.so|linux-vdso|ld-linux"); then
-  echo "the library of the wheel needs: $needed"
-  exit 1
+# The binaries may need only the package and the C and C++ libraries, in versions that the tag permits.
+binaries=("$package/bin/heed" "$package"/lib*.so*)
+if needed=$(ldd "${binaries[@]}" |
+  grep -vE "^/|=> $package/|lib(stdc\+\+|m|gcc_s|c)\.so|linux-vdso|ld-linux"); then
+  fail "the wheel needs: $needed"
+fi
+if [[ -n $auditwheel ]]; then
+  platform=${wheel[0]##*-none-}
+  "$auditwheel" show "${wheel[0]}" | tr -d '\n' | grep -qF "\"${platform%.whl}\"" || fail "auditwheel permits another tag"
 fi

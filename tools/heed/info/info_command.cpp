@@ -1,5 +1,9 @@
 // `heed info`: describes a run or a safetensors file.
+#include <algorithm>
+#include <optional>
+
 #include "nn/io/safetensors.h"
+#include "nn/io/toml.h"
 #include "nn/run/run_folder.h"
 #include "nn/run/snapshot_file.h"
 #include "nn/train/cost/model_cost.h"
@@ -12,13 +16,28 @@
 namespace heed {
 namespace {
 
-constexpr Column kOfRun[] = {{"run"},    {"task"},           {"dtype"}, {"weights", "weights"},
-                             {"result"}, {"last_evaluation"}};
+constexpr Column kOfRun[] = {{"run", "run"}, {"task"},       {"dtype"},  {"weights", "weights"},
+                             {"config"},     {"saved_step"}, {"result"}, {"last_evaluation"},
+                             {"vocabulary"}, {"ids"}};
 constexpr Column kActivations[] = {
     {"activation_bytes_per_sequence", "activations", "per sequence", "bytes"}};
 constexpr auto kRunKeys = joined(kOfRun, kModelKeys, kActivations);
 
-Report info_on_run(const std::filesystem::path& folder) {
+// Returns the settings of config.toml as an object. Its keys have _ in place of -.
+Value config_value(const nn::RunConfig& config) {
+  Value object = Value::object();
+  for (const nn::TomlItem& item : nn::read_toml(nn::to_toml(config), "config.toml")) {
+    if (item.key.empty()) continue;
+    std::string key = item.key;
+    std::replace(key.begin(), key.end(), '-', '_');
+    const std::string& text = item.values[0];
+    object.append(key, item.types[0] == nn::TomlItem::Type::kText ? text : Value::parse(text));
+  }
+  return object;
+}
+
+// If `prompt` is given, the report has its tokens.
+Report info_on_run(const std::filesystem::path& folder, const std::optional<std::string>& prompt) {
   const nn::LoadedRun run = open_run(folder, nn::RunFolder::kState, nn::Use::kPrompts);
   const nn::RunConfig& c = run.config;
   Report report(kRunKeys);
@@ -33,9 +52,13 @@ Report info_on_run(const std::filesystem::path& folder) {
   report.set("activation_bytes_per_sequence", nn::activation_bytes(run.model));
   report.set("weights", nn::hash_of_tensors(parameters(run.model)));
   const nn::RunSummary summary = nn::RunFolder(folder).summary();
+  report.set("config", config_value(c));
+  report.set("saved_step", summary.step);
   if (summary.result) report.set("result", Value::parse(nn::to_json(*summary.result)));
   if (summary.last_evaluation)
     report.set("last_evaluation", Value::parse(nn::evaluation_json(*summary.last_evaluation)));
+  report.set("vocabulary", run.task->info().vocabulary.symbols());
+  if (prompt) report.set("ids", run.task->prompt(*prompt).inputs.to_vector<std::int64_t>());
   return report;
 }
 
@@ -89,18 +112,27 @@ void info_command(Command& c) {
   const nn::RunFolder example("runs/induction-1");
   c.examples =
       fmt::format("  heed info\n  heed info {}", example.file(nn::RunFolder::kModel).string());
-  auto run = std::make_shared<std::string>();
+  c.notes =
+      "[JSON]\n"
+      "config has the settings of config.toml, with _ in place of -. vocabulary has the symbol of "
+      "each\ntoken, by id. ids has the tokens of --prompt, with those that the task adds.";
+  auto run = std::make_shared<std::string>(), prompt = std::make_shared<std::string>();
   c.arguments = 1;
   c.add("Options", {nn::Setting("run", *run, "PATH", "run directory or file")
-                        .shows("the newest run under runs/")});
+                        .shows("the newest run under runs/"),
+                    {"prompt", *prompt, "TEXT", "with --json: text whose tokens are printed"}});
+  c.settings[1].may_be_empty = true;
   c.add_common(Command::kJson | Command::kCsv);
-  c.modes = {
-      {.key = "run",
-       .when = [](const Command& command) { return autograd::is_file(command.text("run")); },
-       .label = "of a file",
-       .result = kFileKeys,
-       .run = [run](const Command&) { return info_on_file(*run); }},
-      {.result = kRunKeys, .run = [run](const Command&) { return info_on_run(find_run(*run)); }}};
+  c.modes = {{.key = "run",
+              .when = [](const Command& command) { return autograd::is_file(command.text("run")); },
+              .label = "of a file",
+              .accepts = c.only({"run"}),
+              .result = kFileKeys,
+              .run = [run](const Command&) { return info_on_file(*run); }},
+             {.result = kRunKeys, .run = [=](const Command& command) {
+                const bool given = command.given("prompt");
+                return info_on_run(find_run(*run), given ? std::optional(*prompt) : std::nullopt);
+              }}};
 }
 
 }  // namespace heed

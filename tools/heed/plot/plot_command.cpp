@@ -1,4 +1,4 @@
-// `heed plot`: draws a tensor of a .safetensors file as a heat map.
+// `heed plot`: draws a tensor of a .safetensors file as a heat map, or the loss of a run.
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
@@ -9,6 +9,7 @@
 #include "nn/io/limits.h"
 #include "nn/io/nearest.h"
 #include "nn/io/safetensors.h"
+#include "nn/run/run_folder.h"
 #include "nn/tasks/corpus.h"
 #include "tools/heed/commands.h"
 #include "tools/heed/pictures.h"
@@ -128,12 +129,22 @@ plot::HeatmapGrid plot_grid(const PlotArguments& a, const Command& c) {
 
 constexpr Column kPlotKeys[] = {{"file"}, {"files"}, {"panels"}, {"rows"}, {"columns"}};
 
-Report run_plot(const PlotArguments& a, const Command& c) {
+// Returns the path of the picture.
+std::filesystem::path picture_path(const PlotArguments& a) {
   const std::filesystem::path out =
       a.out.empty() ? std::filesystem::path(a.file).replace_extension(".png").string() : a.out;
-  const std::string extension = out.extension().string();
-  if (extension != ".png" && extension != ".svg")
+  if (out.extension() != ".png" && out.extension() != ".svg")
     usage_error("--out: needs a FILE.png or FILE.svg, got '{}'", a.out);
+  return out;
+}
+
+// Returns the format that the extension of the path names: "png" or "svg".
+std::string format_of(const std::filesystem::path& out) {
+  return out.extension().string().substr(1);
+}
+
+Report plot_tensor(const PlotArguments& a, const Command& c) {
+  const std::filesystem::path out = picture_path(a);
   const plot::HeatmapGrid grid = plot_grid(a, c);
   const plot::Panel& first = grid.panels.front();
   const std::string matrices =
@@ -141,7 +152,7 @@ Report run_plot(const PlotArguments& a, const Command& c) {
   const Files files = write_picture(
       out,
       {"", grid, fmt::format("{} of {} rows and {} columns.", matrices, first.rows, first.cols)},
-      {.formats = {extension.substr(1)}});
+      {.formats = {format_of(out)}});
   Report report(kPlotKeys);
   report.set("file", files.front().string());
   report.set("panels", grid.panels.size());
@@ -151,8 +162,31 @@ Report run_plot(const PlotArguments& a, const Command& c) {
   return report;
 }
 
+constexpr Column kLossKeys[] = {{"file"}, {"files"}};
+
+// Draws the picture that heed train writes as loss.png.
+Report plot_loss(const PlotArguments& a) {
+  const std::filesystem::path out = picture_path(a);
+  const nn::RunFolder folder(a.file);
+  const nn::Trainer trainer = folder.resume();
+  std::optional<nn::Evaluation> last;
+  if (const auto row = folder.summary().last_evaluation) {
+    last.emplace().loss = row->eval_loss;
+    if (std::isfinite(row->eval_optimal)) last->optimal = row->eval_optimal;
+  }
+  PictureSource source = source_of(folder.path(), trainer.model);
+  source.formats = {format_of(out)};
+  const Files files = write_picture(out, loss_picture(trainer, last, source), source);
+  Report report(kLossKeys);
+  report.set("file", files.front().string());
+  report.files(files);
+  return report;
+}
+
 constexpr const char* kPlotNotes =
-    R"(If an array has more than two dimensions, the last two are rows and columns, and each matrix
+    R"(Of a run directory, the loss while training is drawn.
+
+If an array has more than two dimensions, the last two are rows and columns, and each matrix
 is a panel. -inf is drawn in light gray, as masked, and nan in gray. An existing picture is
 replaced.
 
@@ -161,14 +195,15 @@ C++ programs can draw with the library heed::plot: see tools/plot/README.md.)";
 }  // namespace
 
 void plot_command(Command& c) {
-  c.name = "plot", c.what = "draw a tensor of a .safetensors file as a heat map";
+  c.name = "plot", c.what = "draw a tensor of a .safetensors file, or the loss of a run";
   c.examples =
       "  heed plot runs/induction-1/study/arrays.safetensors \\\n"
-      "    --name blocks.1.attn.hook_pattern";
+      "    --name blocks.1.attn.hook_pattern\n"
+      "  heed plot runs/induction-1 --out loss.svg";
   c.notes = kPlotNotes;
   auto a = std::make_shared<PlotArguments>();
   c.arguments = 1;
-  c.add("Options", {{"file", a->file, "FILE", "the .safetensors file"},
+  c.add("Options", {{"file", a->file, "FILE", "the .safetensors file, or a run directory"},
                     nn::Setting("name", a->name, "TENSOR", "the tensor").shows("the only one"),
                     nn::Setting("x-labels", a->x_labels, "A,B,...|FILE",
                                 "labels of the columns: a list or the lines of a file")
@@ -185,7 +220,14 @@ void plot_command(Command& c) {
   c.add_common(Command::kJson);
   c.mark(&nn::Setting::required, {"file"});
   c.modes = {
-      {.result = kPlotKeys, .run = [a](const Command& command) { return run_plot(*a, command); }}};
+      {.key = "file",
+       .when = [](const Command& command) { return nn::RunFolder(command.text("file")).is_run(); },
+       .label = "of a run",
+       .accepts = c.only({"file", "out"}),
+       .result = kLossKeys,
+       .run = [a](const Command&) { return plot_loss(*a); }},
+      {.result = kPlotKeys,
+       .run = [a](const Command& command) { return plot_tensor(*a, command); }}};
 }
 
 }  // namespace heed

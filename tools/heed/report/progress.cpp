@@ -45,6 +45,8 @@ std::size_t terminal_width() {
 Progress::Progress(bool quiet, double silence)
     : quiet_(quiet), terminal_(at_terminal()), silence_(silence) {
   const char* no_color = std::getenv("NO_COLOR");
+  if (const char* form = std::getenv("HEED_PROGRESS"); form && std::string_view(form) == "lines")
+    terminal_ = false, silence_ = std::min(silence_, 1.0);
   color_ = terminal_ && !(no_color && *no_color);
   if (quiet_) return;
   try {

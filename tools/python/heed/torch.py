@@ -1,4 +1,4 @@
-"""Gradient check of functions of PyTorch's tensors: torch.autograd.Functions, modules, compositions."""
+"""Models of heed as modules of PyTorch (load, save), and the gradient check of functions of PyTorch's tensors."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from torch.autograd import forward_ad
 
 from . import _library
 from ._causality import check_causality
+from ._model import load, save
 from ._run import Arrays, Problem, Refusal, Report, run
 from ._tensors import copy_back, flat, like, require_derivatives, tensor, to_numpy
 from ._torch_attention import check_attention
 
-__all__ = ["check", "check_attention", "check_causality", "check_jvp"]
+__all__ = ["check", "check_attention", "check_causality", "check_jvp", "load", "save"]
 
 Tensors = list[torch.Tensor]
 _TYPES = [torch.float64, torch.float32, torch.float16, torch.bfloat16]  # at the index heed_dtype

@@ -1,0 +1,216 @@
+#!/usr/bin/env python3
+"""Tests of heed.torch.load and save: random models of heed train, whose logits and losses are compared with heed's.
+
+    PYTHONPATH=build/release/python python3 tests/tools/python/model_test.py [--all] [--seed N]
+"""
+import argparse
+import json
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+from unittest import mock
+
+try:
+    import torch
+except ImportError:
+    sys.exit(print("skipped: PyTorch is not installed"))
+
+import heed.torch
+from heed import _program, _safetensors
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--all", action="store_true", help="60 models instead of 6")
+parser.add_argument("--seed", type=int, default=1)
+ARGUMENTS, REST = parser.parse_known_args()
+BOUNDS = {"float32": 1e-5, "float64": 1e-12}  # of a difference of logits, divided by the largest logit
+LETTERS = "abcdefgh"
+
+torch.set_num_threads(1)
+
+
+def call(*arguments):
+    """Returns the output of heed. A refused command raises CalledProcessError, whose stderr has the reason."""
+    command = [_program.path(), *map(str, arguments)]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+def random_options(draw):
+    """Returns options of heed train for a small model. heed refuses some combinations."""
+    yes = lambda key: f"--{key}" if draw.random() < 0.5 else f"--no-{key}"
+    options = {"layers": [1, 2, 3], "context": [12, 17], "d-model": [6, 9, 12, 24], "heads": [2, 3, 4, 6],
+               "d-head": [0, 0, 2, 5, 6], "d-value": [0, 0, 3, 7], "kv-heads": [0, 0, 1, 3],
+               "scale": ["1/sqrt-d-head", "none", "1/d-head", "1/sqrt-d-model", "learned", "0.3"],
+               "soft-cap": [0, 0, 0.5, 3], "sink": ["none", "zero", "learned"], "window": [0, 0, 1, 5],
+               "positions": ["learned", "sinusoidal", "rope", "alibi", "none"], "norm": ["pre", "pre", "post", "none"],
+               "norm-kind": ["layernorm", "rmsnorm"], "residual-scale": ["1", "0.5", "1/sqrt-2-layers"],
+               "form": ["packed_qkv", "separate", "packed_heads", "per_head"], "dtype": ["float32", "float64"],
+               "dropout": [0, 0.1], "seed": range(1000)}
+    words = [word for key, values in options.items() for word in (f"--{key}", str(draw.choice(values)))]
+    words += map(yes, ["qk-norm", "bias", "norm-bias", "tied"])
+    if draw.random() < 0.5:
+        words += [x for key in "qkvo" for x in (f"--{key}-bias", draw.choice(["as-bias", "yes", "no"]))]
+    if draw.random() < 0.7:
+        words += ["--mlp", "--mlp-ratio", draw.choice(["4", "0.375", "2.67"]),  # 0.375 * 12: half a neuron
+                  "--mlp-act", draw.choice(["gelu", "gelu-tanh", "relu", "silu", "swiglu"])]
+    return words
+
+
+def equal_bits(a, b):
+    return a.keys() == b.keys() and all(
+        a[n].dtype == b[n].dtype and a[n].shape == b[n].shape and a[n].tobytes() == b[n].tobytes() for n in a)
+
+
+class Model(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+        self.text = self.folder / "text.txt"
+        self.text.write_text("".join(random.Random(1).choices(LETTERS, k=1500)))
+
+    def train(self, *options, out="a"):
+        call("train", *options, *"--steps 2 --batch 4 --eval-batch 4 --eval-every 0 --quiet --overwrite --out".split(),
+             self.folder / out)
+        return self.folder / out
+
+    def error(self, run, module):
+        """Returns the largest difference of the logits of heed and of the module, divided by the largest logit."""
+        saved, prompt = self.folder / "logits.safetensors", "abcdabchgab"
+        tokens = json.loads(call("score", run, "--prompt", prompt, "--save", saved, "--json"))["tokens"]
+        ours = torch.from_numpy(_safetensors.read(saved)[0]["logits"])
+        with torch.no_grad():
+            theirs = module(torch.tensor([[row["id"] for row in tokens]]))[0]
+        self.assertEqual((ours.shape, ours.dtype), (theirs.shape, theirs.dtype))
+        return ((ours - theirs).abs().max() / ours.abs().max()).item()
+
+    def compare(self, options):
+        """Compares the run in the folder a: logits, all bits after there and back, and logits of random weights."""
+        run, draw = self.folder / "a", torch.Generator().manual_seed(1)
+        module = heed.torch.load(run)
+        errors = [self.error(run, module)]
+        back, other = self.folder / "b", self.folder / "c"
+        heed.torch.save(module, back)
+        self.assertTrue(equal_bits(*(_safetensors.read(x / "model.safetensors")[0] for x in (run, back))))
+        self.assertEqual(*(json.loads(call("eval", x, "--json"))["loss"] for x in (run, back)))
+        with torch.no_grad():  # biases of 0 and norms of 1 would hide mistakes
+            for x in module.parameters():
+                x += 0.3 * torch.randn(x.shape, generator=draw, dtype=x.dtype)
+        heed.torch.save(module, other)
+        errors.append(self.error(other, module))
+        self.assertTrue(max(errors) <= BOUNDS[options[options.index("--dtype") + 1]], (errors, options))
+        return max(errors)
+
+    def test_random_models(self):
+        draw, refused, errors = random.Random(ARGUMENTS.seed), {}, {"float32": [], "float64": []}
+        while len(errors["float32"]) + len(errors["float64"]) < (60 if ARGUMENTS.all else 6):
+            options = random_options(draw)
+            options = draw.choice([["induction", "--task-periods", "3..5"], ["--text", self.text]]) + options
+            try:
+                self.train(*options)
+            except subprocess.CalledProcessError as e:
+                self.assertEqual(e.returncode, 2, e.stderr)
+                reason = e.stderr.strip().split(", got ")[0]
+                refused[reason] = refused.get(reason, 0) + 1
+                continue
+            errors[options[options.index("--dtype") + 1]].append(self.compare(options))
+            for name in "bc":
+                shutil.rmtree(self.folder / name)
+        for reason, count in sorted(refused.items(), key=lambda item: -item[1]):
+            print(f"refused {count} times: {reason}")
+        for dtype, values in errors.items():
+            print(f"{dtype}: {len(values)} models, largest error {max(values, default=0):.1e}")
+
+    def test_a_saved_module_is_a_run_of_weights(self):
+        run = self.train("--text", self.text, "--save-every", "1", "--dropout", "0.5", "--context", "12")
+        module, saved = heed.torch.load(run), self.folder / "new" / "b"
+        heed.torch.save(module, saved)
+        self.assertEqual(sorted(x.name for x in saved.iterdir()), ["config.toml", "model.safetensors"])
+        self.assertEqual(saved.stat().st_mode, run.stat().st_mode)
+        for command in ("eval", "info", "generate --prompt abc --tokens 3", "score --prompt abc", "verify run",
+                        f"study --prompt abcab --out {self.folder / 's'}",
+                        f"export --names transformerlens --out {self.folder / 'x.safetensors'}"):
+            call(*command.split(), saved)
+        call("train", "--from", saved, *"--steps 1 --eval-every 0 --quiet --out".split(), self.folder / "c")
+        for file, equal in (("checkpoints/000001.safetensors", False), ("checkpoints/000002.safetensors", True)):
+            other = heed.torch.load(run / file).state_dict()
+            self.assertEqual(all(torch.equal(x, other[n]) for n, x in module.state_dict().items()), equal, file)
+        ids = torch.tensor([[0, 1, 2]])
+        self.assertFalse(module.training)
+        self.assertTrue(torch.equal(module(ids), module(ids)))
+        self.assertFalse(torch.equal(module.train()(ids), module.eval()(ids)))  # dropout
+        with self.assertRaisesRegex(ValueError, "at most 12 tokens, got 13"):
+            module(torch.zeros(1, 13, dtype=torch.long))
+
+    def test_exported_files(self):
+        run = self.train(*"--positions learned --mlp-act gelu --bias --norm-bias".split(), "--text", self.text)
+        weights, file = heed.torch.load(run).state_dict(), self.folder / "x.safetensors"
+        for names in ("heed", "torch", "nanogpt", "transformerlens"):
+            call("export", run, "--names", names, "--out", file)
+            module = heed.torch.load(file)
+            self.assertEqual(module.state_dict().keys(), weights.keys())
+            self.assertTrue(all(torch.equal(x, weights[n]) for n, x in module.state_dict().items()), names)
+            heed.torch.save(module, self.folder / names)
+            self.assertEqual(*(json.loads(call("eval", x, "--json"))["loss"] for x in (run, self.folder / names)))
+        _safetensors.write(self.folder / "y.safetensors", _safetensors.read(file)[0], {})
+        with self.assertRaisesRegex(heed.Error, "--like"):
+            heed.torch.load(self.folder / "y.safetensors")
+
+    def refused_save(self, error, text, module, path):
+        before = sorted(self.folder.rglob("*"))
+        with self.assertRaisesRegex(error, text):
+            heed.torch.save(module, path)
+        self.assertEqual(sorted(self.folder.rglob("*")), before)
+
+    def test_refused_modules(self):
+        run, new = self.train(), self.folder / "b"
+        module = heed.torch.load(run)
+        self.refused_save(FileExistsError, "exists; choose another directory", module, run)
+        self.refused_save(TypeError, "got Linear", torch.nn.Linear(2, 2), new)
+        with mock.patch.object(_safetensors, "write", side_effect=OSError("disk full")):
+            self.refused_save(OSError, "disk full", module, new)
+        text = "tok.weight is torch.float64, but the configuration has torch.float32; use module.to"
+        self.refused_save(RuntimeError, text, module.double(), new)
+        for change, text in ((lambda m: delattr(m.blocks[0], "proj"), "Missing key.*blocks.0.proj.weight"),
+                             (lambda m: setattr(m, "more", torch.nn.Linear(2, 2)), "Unexpected key.*more.weight"),
+                             (lambda m: setattr(m, "tok", torch.nn.Embedding(40, 64)), "size mismatch for tok.weight")):
+            module = heed.torch.load(run)
+            change(module)
+            self.refused_save(RuntimeError, f"(?s){text}", module, new)
+
+    def test_damaged_files(self):
+        run = self.train()
+        file, config = run / "model.safetensors", run / "config.toml"
+        data, text, draw = file.read_bytes(), config.read_text(), random.Random(1)
+        for _ in range(200):
+            damaged = bytearray(data[: draw.choice([len(data), draw.randrange(len(data))])])
+            for _ in range(draw.randrange(3)):
+                damaged[draw.randrange(min(len(damaged), 3000))] = draw.randrange(256)
+            file.write_bytes(damaged)
+            try:
+                heed.torch.load(run)
+            except (ValueError, RuntimeError):
+                continue
+            arrays, _ = _safetensors.read(file)
+            size = 8 + int.from_bytes(damaged[:8], "little") + sum(x.nbytes for x in arrays.values())
+            self.assertEqual(size, len(damaged))
+        file.write_bytes(data)
+        for old, new, error, message in (("heads = 2\n", "", ValueError, "lacks heads"),
+                                         ("heads = 2", "heads = two", ValueError, "lacks heads"),
+                                         ("layers = 2", "layers = 3", RuntimeError, "blocks.2.ln1.weight"),
+                                         ("float32", "float64", RuntimeError, "has torch.float64")):
+            config.write_text(text.replace(old, new, 1))
+            with self.assertRaisesRegex(error, message):
+                heed.torch.load(run)
+        _safetensors.write(self.folder / "x.safetensors", _safetensors.read(file)[0], {})
+        with self.assertRaisesRegex(ValueError, "does not contain the configuration"):
+            heed.torch.load(self.folder / "x.safetensors")
+        with self.assertRaises(FileNotFoundError):
+            heed.torch.load(self.folder / "nothing")
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0], *REST])

@@ -1,0 +1,280 @@
+"""The model of a run as a module of plain PyTorch with heed's names of parameters. Needs PyTorch 2.4 or later.
+
+In the shapes, B is the batch, T the number of tokens, D d-model, H the number of heads, and d the size of a head.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+import shutil
+import tempfile
+from pathlib import Path
+from types import SimpleNamespace
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from . import _safetensors
+from ._program import call
+
+_KEYS = """
+    layers heads d-model context d-head d-value kv-heads scale qk-norm soft-cap sink window mlp mlp-act mlp-ratio bias
+    q-bias k-bias v-bias o-bias norm-bias tied positions norm norm-kind residual-scale form dropout dtype""".split()
+_EPS = 1e-5  # of all norms
+_ACTIVATIONS = {"gelu": F.gelu, "gelu-tanh": lambda x: F.gelu(x, approximate="tanh"), "relu": F.relu, "silu": F.silu}
+
+
+def options_of(config: str) -> SimpleNamespace:
+    """Returns the options of the model in the text of a config.toml: d_model for d-model. Defaults are filled in."""
+    values = dict(re.findall(r'^([a-z-]+) = ("[^"\\]*"|true|false|-?\d[-+.e\d]*)$', config, re.MULTILINE))
+    if missing := [key for key in _KEYS if key not in values]:
+        raise ValueError(f"the configuration lacks {', '.join(missing)}; heed train writes all options of the model")
+    o = SimpleNamespace(**{key.replace("-", "_"): json.loads(values[key]) for key in _KEYS})
+    o.d_head = o.d_head or o.d_model // o.heads
+    o.d_value = o.d_value or o.d_head
+    o.kv_heads = o.kv_heads or o.heads
+    o.biased = [{"yes": True, "no": False, "as-bias": o.bias}[b] for b in (o.q_bias, o.k_bias, o.v_bias, o.o_bias)]
+    scales = {"1/sqrt-d-head": o.d_head**-0.5, "none": 1, "learned": 1, "1/d-head": 1 / o.d_head,
+              "1/sqrt-d-model": o.d_model**-0.5}  # fmt: skip
+    o.factor = scales.get(o.scale, o.scale)
+    o.residual_scale = (2 * o.layers) ** -0.5 if o.residual_scale == "1/sqrt-2-layers" else o.residual_scale
+    return o
+
+
+class Parameters(nn.Module):
+    """Parameters of the given shapes. A shape None stands for a parameter that is None."""
+
+    def __init__(self, **shapes):
+        super().__init__()
+        for name, shape in shapes.items():
+            self.register_parameter(name, None if shape is None else nn.Parameter(torch.zeros(shape)))
+
+
+def rotate(x: Tensor) -> Tensor:
+    """Applies rotary positions to x [B, H, T, d]: rotates each pair of elements i and i + d/2."""
+    T, d = x.shape[-2:]
+    angles = torch.arange(T).double()[:, None] * 10000 ** (torch.arange(0, d, 2).double() / -d)  # [T, d/2]
+    cos, sin = angles.cos().to(x), angles.sin().to(x)
+    a, b = x.chunk(2, -1)
+    return torch.cat([a * cos - b * sin, a * sin + b * cos], -1)
+
+
+def sinusoids(T: int, D: int) -> Tensor:
+    """Returns sinusoidal positions [T, D]: columns 2i and 2i + 1 are sin and cos of p / 10000^(2i / D) in row p."""
+    angles = torch.arange(T).double()[:, None] / 10000 ** (torch.arange(0, D, 2).double() / D)
+    return torch.stack([angles.sin(), angles.cos()], -1).flatten(1)[:, :D]
+
+
+def alibi_slopes(heads: int) -> Tensor:
+    """Returns the slope of each head [H] (Press et al. 2022)."""
+    power = 2 ** (heads.bit_length() - 1)  # the largest power of two up to `heads`
+    exponents = [-8 * (h + 1) / power for h in range(power)] + [-4 * (2 * h + 1) / power for h in range(heads - power)]
+    return 2 ** torch.tensor(exponents, dtype=torch.float64)
+
+
+def norm(o: SimpleNamespace, wanted: bool) -> nn.Module | None:
+    """Returns a norm of the residual stream, or None."""
+    if not wanted:
+        return None
+    return nn.RMSNorm(o.d_model, _EPS) if o.norm_kind == "rmsnorm" else nn.LayerNorm(o.d_model, _EPS, bias=o.norm_bias)
+
+
+class Attention(Parameters):
+    """Causal attention from queries, keys and values to z. In the form per_head, it also has the projections."""
+
+    def __init__(self, o: SimpleNamespace):
+        H, G, D, d, dv = o.heads, o.kv_heads, o.d_model, o.d_head, o.d_value
+        shapes = {"scale": (H,) if o.scale == "learned" else None, "sink": (H,) if o.sink == "learned" else None}
+        if o.form == "per_head":
+            shapes |= {"W_Q": (H, D, d), "W_K": (G, D, d), "W_V": (G, D, dv), "W_O": (H, dv, D)}
+            biases = {"b_Q": (H, d), "b_K": (G, d), "b_V": (G, dv), "b_O": (D,)}
+            shapes |= {name: shape for (name, shape), biased in zip(biases.items(), o.biased) if biased}
+        super().__init__(**shapes)
+        self.o = o
+        if o.qk_norm:
+            self.q_norm, self.k_norm = nn.RMSNorm(d, _EPS), nn.RMSNorm(d, _EPS)
+
+    def forward(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        """Returns z [B, H, T, d_value] for q [B, H, T, d_head], and k and v of kv-heads heads."""
+        o, T = self.o, q.shape[2]
+        if o.qk_norm:
+            q, k = self.q_norm(q), self.k_norm(k)
+        q = q * (o.factor if self.scale is None else self.scale[:, None, None])
+        if o.positions == "rope":
+            q, k = rotate(q), rotate(k)
+        k, v = (x.repeat_interleave(o.heads // o.kv_heads, 1) for x in (k, v))
+        scores = q @ k.mT  # [B, H, T, T]
+        if o.soft_cap:
+            scores = o.soft_cap * torch.tanh(scores / o.soft_cap)
+        distance = torch.arange(T)[:, None] - torch.arange(T)  # from the query back to the key
+        if o.positions == "alibi":
+            scores = scores - (alibi_slopes(o.heads)[:, None, None] * distance).to(q)
+        hidden = (distance < 0) | (distance >= (o.window or T))
+        scores = scores.masked_fill(hidden.to(q.device), -torch.inf)
+        if o.sink != "none":  # one more score, whose value is 0
+            sink = q.new_zeros(o.heads) if self.sink is None else self.sink
+            scores = torch.cat([scores, sink[:, None, None].expand(len(q), -1, T, 1)], -1)
+        pattern = F.dropout(scores.softmax(-1)[..., :T], o.dropout, self.training)
+        return pattern @ v
+
+
+class Block(nn.Module):
+    """Attention and an optional MLP, whose outputs are added to the residual stream x [B, T, D]."""
+
+    def __init__(self, o: SimpleNamespace):
+        super().__init__()
+        self.o, D, H = o, o.d_model, o.heads
+        self.rows = [H * o.d_head, o.kv_heads * o.d_head, o.kv_heads * o.d_value]  # of q, k and v
+        self.ln1, self.ln2 = norm(o, o.norm != "none"), norm(o, o.norm != "none" and o.mlp)
+        self.attn = Attention(o)
+        joint = (sum(self.rows),) if all(o.biased[:3]) else None  # bias of q, k and v
+        if o.form == "separate":
+            for name, rows, biased in zip("qkv", self.rows, o.biased):
+                self.add_module(name, Parameters(weight=(rows, D), bias=(rows,) if biased and not joint else None))
+            self.qkv = Parameters(bias=joint)
+        elif o.form != "per_head":
+            packed = (sum(self.rows), D) if o.form == "packed_qkv" else (H, 2 * o.d_head + o.d_value, D)
+            self.qkv = Parameters(weight=packed, bias=joint)
+        if o.form != "per_head":
+            self.proj = nn.Linear(H * o.d_value, D, o.biased[3])
+        if o.mlp:
+            width = math.floor(o.mlp_ratio * D + 0.5)
+            self.up, self.down = nn.Linear(D, width, o.bias), nn.Linear(width, D, o.bias)
+            self.gate = nn.Linear(D, width, o.bias) if o.mlp_act == "swiglu" else None
+
+    def projections(self) -> list[tuple[Tensor, Tensor | None]]:
+        """Returns the weight [heads * d, D] and the bias [heads * d] of q, k, v, and those of the output [D, H * d]."""
+        o, a = self.o, self.attn
+        if o.form == "per_head":
+            weights = [W.mT.flatten(0, 1) for W in (a.W_Q, a.W_K, a.W_V)]
+            weights.append(a.W_O.flatten(0, 1).mT)
+            biases = [getattr(a, b, None) for b in ("b_Q", "b_K", "b_V", "b_O")]
+            return [*zip(weights, (b if b is None else b.flatten() for b in biases))]
+        bias, sizes = self.qkv.bias, [o.d_head, o.d_head, o.d_value]
+        biases = [None] * 3 if bias is None else bias.split(self.rows)
+        if o.form == "packed_qkv":
+            weights = self.qkv.weight.split(self.rows)
+        elif o.form == "packed_heads":
+            weights = [w.flatten(0, 1) for w in self.qkv.weight.split(sizes, 1)]
+            biases = biases if bias is None else [b.flatten() for b in bias.view(o.heads, -1).split(sizes, 1)]
+        else:
+            weights = [self.q.weight, self.k.weight, self.v.weight]
+            biases = [self.q.bias, self.k.bias, self.v.bias] if bias is None else biases
+        return [*zip(weights, biases), (self.proj.weight, self.proj.bias)]
+
+    def attention(self, x: Tensor) -> Tensor:
+        """Returns the output of attention [B, T, D] for x [B, T, D]."""
+        *inputs, output = self.projections()
+        heads = (self.o.heads, self.o.kv_heads, self.o.kv_heads)
+        q, k, v = (F.linear(x, *p).unflatten(-1, (n, -1)).transpose(1, 2) for p, n in zip(inputs, heads))
+        return F.linear(self.attn(q, k, v).transpose(1, 2).flatten(2), *output)
+
+    def mlp(self, x: Tensor) -> Tensor:
+        """Returns the output of the MLP [B, T, D] for x [B, T, D]."""
+        if self.gate is not None:
+            return self.down(F.silu(self.gate(x)) * self.up(x))
+        return self.down(_ACTIVATIONS[self.o.mlp_act](self.up(x)))
+
+    def forward(self, x: Tensor) -> Tensor:
+        o = self.o
+        for layer, ln in ((self.attention, self.ln1), (self.mlp, self.ln2))[: 1 + o.mlp]:
+            y = layer(ln(x) if o.norm == "pre" else x)
+            x = x + o.residual_scale * F.dropout(y, o.dropout, self.training)
+            x = ln(x) if o.norm == "post" else x
+        return x
+
+
+class Transformer(nn.Module):
+    """The model of a run. `config` is the text of config.toml, `metadata` that of model.safetensors."""
+
+    def __init__(self, config: str, metadata: dict[str, str], vocab: int, classes: int):
+        super().__init__()
+        o = self.o = options_of(config)
+        self.config, self.metadata, self.vocab, self.classes = config, metadata, vocab, classes
+        self.tok = nn.Embedding(vocab, o.d_model)
+        self.pos = nn.Embedding(o.context, o.d_model) if o.positions == "learned" else None
+        self.blocks = nn.ModuleList(Block(o) for _ in range(o.layers))
+        self.ln = norm(o, o.norm == "pre")
+        self.head = None if o.tied else nn.Linear(o.d_model, classes, bias=False)
+
+    def forward(self, ids: Tensor) -> Tensor:
+        """Returns the logits [B, T, classes] for ids [B, T] of at most `context` tokens."""
+        o, T = self.o, ids.shape[1]
+        if T > o.context:
+            raise ValueError(f"the model reads at most {o.context} tokens, got {T}")
+        x = self.tok(ids)
+        if self.pos is not None:
+            x = x + self.pos.weight[:T]
+        if o.positions == "sinusoidal":
+            x = x + sinusoids(T, o.d_model).to(x)
+        x = F.dropout(x, o.dropout, self.training)
+        for block in self.blocks:
+            x = block(x)
+        x = x if self.ln is None else self.ln(x)
+        return F.linear(x, self.tok.weight if self.head is None else self.head.weight)
+
+    def fill(self, weights: dict[str, Tensor]) -> None:
+        """Copies weights bit for bit. Raises RuntimeError that names those that do not fit the configuration."""
+        dtype = getattr(torch, self.o.dtype)
+        for name, x in weights.items():
+            if x.dtype != dtype:
+                raise RuntimeError(f"{name} is {x.dtype}, but the configuration has {dtype}; use module.to({dtype})")
+        self.to(dtype).load_state_dict(weights)
+
+
+def load(path: str | os.PathLike[str]) -> Transformer:
+    """Returns the model of a run directory, or of a file of heed train or heed export, as a module in eval mode.
+
+    The module maps ids [B, T] to logits [B, T, classes]. It is plain PyTorch, and its state_dict() has heed's names.
+    The weights of a run are those in model.safetensors, that is, those of the last save.
+
+    Raises OSError if a file cannot be read, ValueError or RuntimeError if it is damaged or does not fit the
+    configuration, and heed.Error if heed import, which reads files with other names of weights, refuses it.
+    """
+    path = Path(path)
+    arrays, metadata = _safetensors.read(path / "model.safetensors" if path.is_dir() else path)
+    if path.is_file() and ("tok.weight" not in arrays or any("_proj" in name for name in arrays)):  # names of others
+        with tempfile.TemporaryDirectory() as folder:
+            call("import", path, out=f"{folder}/run")
+            return load(f"{folder}/run")
+    config = (path / "config.toml").read_text("utf-8") if path.is_dir() else metadata.get("recipe")
+    if config is None:
+        raise ValueError(f"{path} does not contain the configuration of a model; use a run, or a file of heed train")
+    weights = {name: torch.from_numpy(x) for name, x in arrays.items()}
+    rows = {name: len(x) for name, x in weights.items() if x.dim() == 2}
+    vocab = rows.get("tok.weight", 0)
+    module = Transformer(config, metadata, vocab, rows.get("head.weight", vocab))
+    module.fill(weights)
+    return module.eval()
+
+
+def save(module: Transformer, path: str | os.PathLike[str]) -> None:
+    """Writes a module that load() returned as a new run of weights: config.toml and model.safetensors.
+
+    All commands of heed read it, with a note that the file has no checksum; heed train --from PATH trains it further.
+    The directory appears complete or not at all.
+
+    Raises TypeError for another module, FileExistsError if `path` exists, RuntimeError if parameters were added,
+    removed, resized or converted to another dtype, and OSError if a file cannot be written.
+    """
+    if not isinstance(module, Transformer):
+        raise TypeError(f"save() needs a module that heed.torch.load() returned, got {type(module).__name__}")
+    path = Path(path)
+    if os.path.lexists(path):
+        raise FileExistsError(f"{path} exists; choose another directory, or remove it")
+    weights = module.state_dict()
+    Transformer(module.config, {}, module.vocab, module.classes).fill(weights)  # checks names, shapes and dtypes
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    temporary.mkdir(parents=True)
+    try:
+        (temporary / "config.toml").write_text(module.config, "utf-8")
+        arrays = {name: x.cpu().numpy() for name, x in weights.items()}
+        _safetensors.write(temporary / "model.safetensors", arrays, module.metadata)
+        temporary.rename(path)
+    except BaseException:
+        shutil.rmtree(temporary)
+        raise

@@ -142,7 +142,7 @@ class Failures(Place):
                               (4, "found no run or file 'no'", lambda: heed.load("no")),
                               (3, "not finite|NaN|infinite", lambda: heed.train("urn", lr=10, steps=50, clip=0, quiet=True,
                                                                   optimizer="sgd", momentum=0.999, out="runs/nan")),
-                              (1, "differ", lambda: _program.call("diff", self.run_, heed.train(
+                              (1, "heed diff ended with exit code 1", lambda: _program.call("diff", self.run_, heed.train(
                                   config="runs/a/config.toml", seed=2, out="runs/b", quiet=True)))]:  # fmt: skip
             with self.subTest(text), self.assertRaises(heed.Error) as caught:
                 f()

@@ -63,8 +63,10 @@ run_step() {
         apt-get install -y --no-install-recommends python3-setuptools python3-wheel && tools/package/wheel'
       mkdir -p "$bare$PWD"
       cp "$build$PWD"/build/release/wheel/*.whl "$bare$PWD"
+      if [[ -n ${PIP_CERT-} ]]; then cp -L "$PIP_CERT" "$bare$PWD/pip.pem"; fi  # the certificates of a proxy
       step wheel in_system "$bare" 'apt-get update && apt-get install -y --no-install-recommends python3-venv &&
-        python3 -m venv v && v/bin/pip install heed-*.whl && v/bin/heed train --out runs/a &&
+        python3 -m venv v && v/bin/pip install '"${PIP_CERT:+--cert pip.pem}"' heed-*.whl &&
+        v/bin/heed train --out runs/a &&
         v/bin/python -c "
 import heed
 print(heed.load(\"runs/a\").study(prompt=\"abcab\", of=\"diff:c-d\").sentences[0])"' ;;

@@ -114,6 +114,8 @@ class Runs(Place):
         self.assertEqual("".join(run.vocabulary[i] for i in run.encode("t\n")), "t\n")
         self.assertEqual(len(run.encode("to be " * 1000)), 6000)
         self.assertAlmostEqual(run.evaluate(text="t.txt")["perplexity"], run.score(text="t.txt")["total"]["perplexity"])
+        os.rename("t.txt", "moved.txt")
+        self.assertIn("loss curve", run._repr_html_())
         with self.assertRaisesRegex(ValueError, "an argument has 200000 bytes; Linux accepts 131071"):
             run.encode("to" * 100_000)
 

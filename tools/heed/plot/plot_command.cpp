@@ -12,6 +12,7 @@
 #include "nn/run/run_folder.h"
 #include "nn/tasks/corpus.h"
 #include "tools/heed/commands.h"
+#include "tools/heed/find_run.h"
 #include "tools/heed/pictures.h"
 #include "tools/heed/report/output.h"
 #include "tools/plot/plot.h"
@@ -162,14 +163,16 @@ constexpr Column kLossKeys[] = {{"file"}, {"files"}};
 // Draws the picture that heed train writes as loss.png.
 Report plot_loss(const PlotArguments& a) {
   const nn::RunFolder folder(a.file);
-  const nn::Trainer trainer = folder.resume();
+  const nn::LoadedRun run = open_run(folder.path(), nn::RunFolder::kState, nn::Use::kPrompts);
   std::optional<nn::Evaluation> last;
   if (const auto row = folder.summary().last_evaluation) {
     last.emplace().loss = row->eval_loss;
     if (std::isfinite(row->eval_optimal)) last->optimal = row->eval_optimal;
   }
-  const PictureSource source = source_of(folder.path(), trainer.model);
-  const Files files = draw(a, loss_picture(trainer, last, source), source);
+  const PictureSource source = source_of(folder.path(), run.model);
+  const Picture picture =
+      loss_picture(folder.load().whole_history(), run.task->info(), last, source);
+  const Files files = draw(a, picture, source);
   Report report(kLossKeys);
   report.set("file", files.front().string());
   report.files(files);

@@ -7,7 +7,7 @@ check_systems() {
   for arg in "$@"; do
     case "$arg" in
       12 | 13) numbers+=("$arg") ;;
-      demo | test | packages | clang) steps+=("$arg") ;;
+      demo | test | packages | wheel | clang) steps+=("$arg") ;;
       *)
         echo "check: unknown system or step '$arg' of --systems; see tools/check --help" >&2
         return 2
@@ -15,7 +15,7 @@ check_systems() {
     esac
   done
   if (( !${#numbers[@]} )); then numbers=(12 13); fi
-  if (( !${#steps[@]} )); then steps=(demo test packages clang); fi
+  if (( !${#steps[@]} )); then steps=(demo test packages wheel clang); fi
   if (( EUID != 0 )) || ! command -v debootstrap > /dev/null; then
     echo "check: --systems needs root and debootstrap; run it as root after: apt-get install debootstrap" >&2
     return 1
@@ -46,7 +46,7 @@ check_systems() {
   echo "check: systems: nothing found; logs: $logs"
 }
 
-# usage: run_step demo|test|packages|clang; runs the step in the systems of check_systems
+# usage: run_step demo|test|packages|wheel|clang; runs the step in the systems of check_systems
 run_step() {
   case "$1" in
     demo | test) step "$1" in_system "$build" "./tools/$1" ;;
@@ -58,6 +58,18 @@ run_step() {
       step packages in_system "$bare" 'apt-get update && apt-get install -y ./*.deb &&
         heed train --steps 100 --out run && heed eval run && heed generate run && heed study run --prompt abcab &&
         mpirun --allow-run-as-root --oversubscribe -n 2 heed train urn --steps 20' ;;
+    wheel)
+      step bdist_wheel in_system "$build" './tools/setup && ./tools/build release heed_python &&
+        apt-get install -y --no-install-recommends python3-setuptools python3-wheel && tools/package/wheel'
+      mkdir -p "$bare$PWD"
+      cp "$build$PWD"/build/release/wheel/*.whl "$bare$PWD"
+      if [[ -n ${PIP_CERT-} ]]; then cp -L "$PIP_CERT" "$bare$PWD/pip.pem"; fi  # the certificates of a proxy
+      step wheel in_system "$bare" 'apt-get update && apt-get install -y --no-install-recommends python3-venv &&
+        python3 -m venv v && v/bin/pip install '"${PIP_CERT:+--cert pip.pem}"' heed-*.whl &&
+        v/bin/heed train --out runs/a &&
+        v/bin/python -c "
+import heed
+print(heed.load(\"runs/a\").study(prompt=\"abcab\", of=\"diff:c-d\").sentences[0])"' ;;
     clang)
       step clang in_system "$build" 'clang=$(apt-cache search --names-only "^clang-[0-9]+\$" | cut -d " " -f 1 |
         sort -V | tail -n 1) && apt-get install -y --no-install-recommends $clang && rm -rf build &&

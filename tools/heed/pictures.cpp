@@ -135,11 +135,13 @@ plot::HeatmapGrid heads_grid(const std::vector<nn::Tensor>& maps,
 
 namespace {
 
+using History = std::vector<nn::MetricsRow>;
+
 // Returns a column of the history as a curve over the steps, without missing values.
-plot::Series history_series(const nn::Trainer& trainer, double nn::MetricsRow::*value,
-                            std::string name, int color) {
+plot::Series history_series(const History& history, double nn::MetricsRow::*value, std::string name,
+                            int color) {
   plot::Series series{.name = std::move(name), .color = color};
-  for (const nn::MetricsRow& row : trainer.history())
+  for (const nn::MetricsRow& row : history)
     if (std::isfinite(row.*value)) {
       series.x.push_back(double(row.step));
       series.y.push_back(row.*value);
@@ -148,31 +150,30 @@ plot::Series history_series(const nn::Trainer& trainer, double nn::MetricsRow::*
 }
 
 // Returns the accuracies on held-out and on training sequences, with the colors of the losses.
-plot::LineChart accuracy_chart(const nn::Trainer& trainer) {
+plot::LineChart accuracy_chart(const History& history, const nn::TaskInfo& task) {
   using nn::MetricsRow;
   plot::LineChart chart{.y_name = "accuracy",
-                        .series = {history_series(trainer, &MetricsRow::eval_accuracy, "", 1),
-                                   history_series(trainer, &MetricsRow::train_accuracy, "", 2)},
+                        .series = {history_series(history, &MetricsRow::eval_accuracy, "", 1),
+                                   history_series(history, &MetricsRow::train_accuracy, "", 2)},
                         .ends = {0, 1},
                         .height = 240};
-  for (const auto& [name, share] : trainer.task->info().accuracy_references)
-    chart.hlines.push_back({name, share});
+  for (const auto& [name, share] : task.accuracy_references) chart.hlines.push_back({name, share});
   return chart;
 }
 
 }  // namespace
 
-Picture loss_picture(const nn::Trainer& trainer, const std::optional<nn::Evaluation>& last,
-                     const PictureSource& source) {
+Picture loss_picture(const History& history, const nn::TaskInfo& task,
+                     const std::optional<nn::Evaluation>& last, const PictureSource& source) {
   using nn::MetricsRow;
-  const plot::Series training_set = history_series(trainer, &MetricsRow::train_loss, "", 2);
+  const plot::Series training_set = history_series(history, &MetricsRow::train_loss, "", 2);
   const bool stacked = !training_set.x.empty();
   const plot::Series batch =
-      history_series(trainer, &MetricsRow::loss, stacked ? "" : "training batch", stacked ? 0 : -1);
+      history_series(history, &MetricsRow::loss, stacked ? "" : "training batch", stacked ? 0 : -1);
   plot::LineChart chart{
       .x_name = "training step",
       .y_name = "loss (nats per token)",
-      .series = {batch, history_series(trainer, &MetricsRow::eval_loss, stacked ? "" : "evaluation",
+      .series = {batch, history_series(history, &MetricsRow::eval_loss, stacked ? "" : "evaluation",
                                        stacked ? 1 : -1)},
       .log_y = spans_decades(batch.y)};
   std::string alt;
@@ -182,8 +183,8 @@ Picture loss_picture(const nn::Trainer& trainer, const std::optional<nn::Evaluat
     alt = fmt::format("The last evaluation is {:.4f}.", last->loss);
   }
   for (const auto& line : chart.hlines) alt += fmt::format(" {}: {:.4f}.", line.name, line.y);
-  plot::ChartStack stack{.title = fmt::format("Loss while training: {}, {} steps{}",
-                                              trainer.config().task, trainer.steps_done,
+  plot::ChartStack stack{.title = fmt::format("Loss while training: {}, {} steps{}", task.name,
+                                              history.empty() ? 0 : history.back().step,
                                               in_run(source))};
   if (stacked) {
     alt += fmt::format(" On the training set it is {:.4f}.", training_set.y.back());
@@ -192,7 +193,7 @@ Picture loss_picture(const nn::Trainer& trainer, const std::optional<nn::Evaluat
     chart.height = 400;
   }
   stack.panels = {chart};
-  if (plot::LineChart accuracy = accuracy_chart(trainer);
+  if (plot::LineChart accuracy = accuracy_chart(history, task);
       stacked && !accuracy.series[1].x.empty()) {
     accuracy.x_name = chart.x_name;
     stack.panels.push_back(accuracy);

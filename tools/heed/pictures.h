@@ -70,8 +70,8 @@ bool spans_decades(const std::vector<double>& values);
 /// shows the optimal loss and the other reference losses of that evaluation. If the run evaluates
 /// training sequences too, the picture also shows their loss, and the accuracies. The axis of
 /// losses is logarithmic if spans_decades() is true for the losses of the steps.
-Picture loss_picture(const nn::Trainer& trainer, const std::optional<nn::Evaluation>& last,
-                     const PictureSource& source = {});
+Picture loss_picture(const std::vector<nn::MetricsRow>& history, const nn::TaskInfo& task,
+                     const std::optional<nn::Evaluation>& last, const PictureSource& source = {});
 
 /// Returns heat maps whose rows are queries and whose columns are keys: one panel per head, and one
 /// row of panels per layer. `maps` and `scores` contain one tensor [1, H, T, T] per layer. A cell

@@ -241,6 +241,10 @@ refuses 2 "all samples would be equal" generate runs/reverse-1 --greedy --sample
 expect 0 info runs/reverse-1; out_has "blocks.0.qkv.weight"; out_has "FLOP per token"
 expect 0 info runs/reverse-1/model.safetensors; out_has "tok.weight"; out_has "float32"
 expect 0 info runs/reverse-1 --json; is_json_line
+out_has '"config":{"task":"reverse",'; out_has '"saved_step":8,"result":{"steps":8,'; out_has '"vocabulary":["a","b",'; out_has '"ids":null'
+expect 0 info runs/reverse-1 --prompt abcdefghijklmnop --json; out_has '"ids":[0,1,2,3,'
+refuses 2 "'7'" info runs/reverse-1 --prompt ab7
+refuses 2 "--prompt has no effect" info runs/reverse-1/model.safetensors --prompt ab
 head -c 100 runs/reverse-1/model.safetensors > broken.safetensors
 refuses 4 "broken.safetensors" info broken.safetensors
 "$heed" tasks > /dev/full 2> err; code=$?

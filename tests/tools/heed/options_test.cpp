@@ -90,6 +90,7 @@ const std::map<std::string, std::vector<BadValue>>& bad_texts() {
       {"train sample-prompt", {{"?", kUsage, {"--sample-every", "1"}, "?"}}},
       {"train freeze", {{"no.such", kUsage}, {"*", kUsage}}},
       {"train train-only", {{"no.such", kUsage}, {"tok.*,no.such", kUsage}}},
+      {"info prompt", {{"?", kUsage, {kRun}, "?"}}},
       {"generate prompt", {{"?", kUsage, {kRun}, "?"}}},
       {"study prompt", {{"?", kUsage, {kRun}, "?"}}},
       {"study of", {{"gain", kUsage, {kRun}}, {"logit:??", kUsage, {kRun}}}},

@@ -106,6 +106,16 @@ TEST_CASE("in a file, long work is a line when it is due, and the line is repeat
   CHECK(before.ends_with(" s)\n"));
 }
 
+TEST_CASE("HEED_PROGRESS=lines prints a line after a second, also at a terminal") {
+  const Variable term("TERM", "xterm"), color("NO_COLOR", nullptr), form("HEED_PROGRESS", "lines");
+  CHECK(shown_by([] {
+          Progress p(false, kNever);
+          p.at_work("too early");
+          wait(1.1);
+          p.at_work("a line that is longer than the terminal is wide");
+        }) == "a line that is longer than the terminal is wide\n");
+}
+
 TEST_CASE("quiet suppresses all lines but warnings") {
   const Variable term("TERM", "xterm"), color("NO_COLOR", nullptr);
   const auto output = [](bool quiet) {

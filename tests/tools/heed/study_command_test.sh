@@ -120,6 +120,8 @@ expect 0 plot words.safetensors --x-labels the,cat --y-labels die,Katze --title 
 picture_has words.png "Who reads whom. A matrix of 2 rows and 2 columns" "'Who reads whom'" "0 to 1"
 expect 0 plot words.safetensors --out drawn.svg --json; is_json_line; out_has '"files":["drawn.svg"]'
 ok grep -q "words.safetensors: words" drawn.svg
+expect 0 plot runs/reverse-1 --out loss.svg --json; is_json_line; ok grep -qF "Loss while training: reverse" loss.svg
+refuses 2 "--name has no effect" plot runs/reverse-1 --name tok.weight
 refuses 2 "--out: needs a FILE.png or FILE.svg, got 'drawn.pdf'" plot words.safetensors --out drawn.pdf
 printf 'der\nHund\n' > lines; expect 0 plot words.safetensors --x-labels lines --out other.png --json; is_json_line
 expect 0 plot head/arrays.safetensors --name blocks.0.attn.hook_pattern --out weights.png; has_file weights.png

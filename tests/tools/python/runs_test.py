@@ -42,7 +42,8 @@ except KeyboardInterrupt:
 
 
 def program(*words):
-    return json.loads(subprocess.run([_program.path(), *map(str, words), "--json"], capture_output=True, check=True).stdout)
+    """Returns the JSON object that a command prints. Fails if its exit code is not 0."""
+    return json.loads(subprocess.check_output([_program.path(), *words, "--json"], stderr=subprocess.DEVNULL))
 
 
 class Place(unittest.TestCase):
@@ -113,6 +114,8 @@ class Runs(Place):
         self.assertEqual("".join(run.vocabulary[i] for i in run.encode("t\n")), "t\n")
         self.assertEqual(len(run.encode("to be " * 1000)), 6000)
         self.assertAlmostEqual(run.evaluate(text="t.txt")["perplexity"], run.score(text="t.txt")["total"]["perplexity"])
+        os.rename("t.txt", "moved.txt")
+        self.assertIn("loss curve", run._repr_html_())
         with self.assertRaisesRegex(ValueError, "an argument has 200000 bytes; Linux accepts 131071"):
             run.encode("to" * 100_000)
 
@@ -137,13 +140,15 @@ class Failures(Place):
             heed.train(dry_run=True)
 
     def test_errors_have_message_and_code(self):
-        for code, text, f in [(2, "--lr needs a number", lambda: heed.train(lr=-1)),
-                              (2, "got '1,2'", lambda: self.run_.study(samples=[1, 2])),
-                              (4, "found no run or file 'no'", lambda: heed.load("no")),
-                              (3, "not finite|NaN|infinite", lambda: heed.train("urn", lr=10, steps=50, clip=0, quiet=True,
-                                                                  optimizer="sgd", momentum=0.999, out="runs/nan")),
-                              (1, "differ", lambda: _program.call("diff", self.run_, heed.train(
-                                  config="runs/a/config.toml", seed=2, out="runs/b", quiet=True)))]:  # fmt: skip
+        sgd = {"optimizer": "sgd", "momentum": 0.999, "lr": 10, "clip": 0}
+        for code, text, f in [
+            (2, "--lr needs a number", lambda: heed.train(lr=-1)),
+            (2, "got '1,2'", lambda: self.run_.study(samples=[1, 2])),
+            (4, "found no run or file 'no'", lambda: heed.load("no")),
+            (3, "not finite|NaN|infinite", lambda: heed.train("urn", steps=50, quiet=True, out="runs/nan", **sgd)),
+            (1, "heed diff ended with exit code 1", lambda: _program.call("diff", "runs/a", heed.train(
+                config="runs/a/config.toml", seed=2, out="runs/b", quiet=True))),
+        ]:  # fmt: skip
             with self.subTest(text), self.assertRaises(heed.Error) as caught:
                 f()
             error = pickle.loads(pickle.dumps(caught.exception))
@@ -178,7 +183,7 @@ class Failures(Place):
             program("verify", "run", name)
 
     def test_import_is_fast(self):
-        code = "import time; start = time.perf_counter(); import heed; print(time.perf_counter() - start); import sys;" \
+        code = "import time, sys; start = time.perf_counter(); import heed; print(time.perf_counter() - start)\n" \
                "assert 'numpy' not in sys.modules; heed.check_vjp, heed.Run; assert 'numpy' in sys.modules"  # fmt: skip
         seconds = [float(subprocess.check_output([sys.executable, "-c", code])) for _ in range(5)]
         self.assertLess(min(seconds), 0.1)

@@ -1,6 +1,5 @@
 // `heed info`: describes a run or a safetensors file.
 #include <algorithm>
-#include <optional>
 
 #include "nn/io/safetensors.h"
 #include "nn/io/toml.h"
@@ -16,9 +15,11 @@
 namespace heed {
 namespace {
 
-constexpr Column kOfRun[] = {{"run", "run"}, {"task"},       {"dtype"},  {"weights", "weights"},
-                             {"config"},     {"saved_step"}, {"result"}, {"last_evaluation"},
-                             {"vocabulary"}, {"ids"}};
+constexpr Column kOfRun[] = {{"run"},        {"task"},
+                             {"dtype"},      {"weights", "weights"},
+                             {"config"},     {"saved_step"},
+                             {"result"},     {"last_evaluation"},
+                             {"vocabulary"}, {"ids", "ids of the prompt"}};
 constexpr Column kActivations[] = {
     {"activation_bytes_per_sequence", "activations", "per sequence", "bytes"}};
 constexpr auto kRunKeys = joined(kOfRun, kModelKeys, kActivations);
@@ -36,8 +37,8 @@ Value config_value(const nn::RunConfig& config) {
   return object;
 }
 
-// If `prompt` is given, the report has its tokens.
-Report info_on_run(const std::filesystem::path& folder, const std::optional<std::string>& prompt) {
+// If `prompt` is not null, the report has its tokens.
+Report info_on_run(const std::filesystem::path& folder, const std::string* prompt) {
   const nn::LoadedRun run = open_run(folder, nn::RunFolder::kState, nn::Use::kPrompts);
   const nn::RunConfig& c = run.config;
   Report report(kRunKeys);
@@ -120,7 +121,7 @@ void info_command(Command& c) {
   c.arguments = 1;
   c.add("Options", {nn::Setting("run", *run, "PATH", "run directory or file")
                         .shows("the newest run under runs/"),
-                    {"prompt", *prompt, "TEXT", "with --json: text whose tokens are printed"}});
+                    {"prompt", *prompt, "TEXT", "text whose tokens are printed"}});
   c.settings[1].may_be_empty = true;
   c.add_common(Command::kJson | Command::kCsv);
   c.modes = {{.key = "run",
@@ -130,8 +131,8 @@ void info_command(Command& c) {
               .result = kFileKeys,
               .run = [run](const Command&) { return info_on_file(*run); }},
              {.result = kRunKeys, .run = [=](const Command& command) {
-                const bool given = command.given("prompt");
-                return info_on_run(find_run(*run), given ? std::optional(*prompt) : std::nullopt);
+                return info_on_run(find_run(*run),
+                                   command.given("prompt") ? prompt.get() : nullptr);
               }}};
 }
 

@@ -12,6 +12,7 @@
 #include "nn/run/run_folder.h"
 #include "nn/tasks/corpus.h"
 #include "tools/heed/commands.h"
+#include "tools/heed/find_run.h"
 #include "tools/heed/pictures.h"
 #include "tools/heed/report/output.h"
 #include "tools/plot/plot.h"
@@ -129,30 +130,25 @@ plot::HeatmapGrid plot_grid(const PlotArguments& a, const Command& c) {
 
 constexpr Column kPlotKeys[] = {{"file"}, {"files"}, {"panels"}, {"rows"}, {"columns"}};
 
-// Returns the path of the picture.
-std::filesystem::path picture_path(const PlotArguments& a) {
+// Writes the picture to --out.
+Files draw(const PlotArguments& a, const Picture& picture, PictureSource source = {}) {
   const std::filesystem::path out =
       a.out.empty() ? std::filesystem::path(a.file).replace_extension(".png").string() : a.out;
-  if (out.extension() != ".png" && out.extension() != ".svg")
+  const std::string extension = out.extension().string();
+  if (extension != ".png" && extension != ".svg")
     usage_error("--out: needs a FILE.png or FILE.svg, got '{}'", a.out);
-  return out;
-}
-
-// Returns the format that the extension of the path names: "png" or "svg".
-std::string format_of(const std::filesystem::path& out) {
-  return out.extension().string().substr(1);
+  source.formats = {extension.substr(1)};
+  return write_picture(out, picture, source);
 }
 
 Report plot_tensor(const PlotArguments& a, const Command& c) {
-  const std::filesystem::path out = picture_path(a);
   const plot::HeatmapGrid grid = plot_grid(a, c);
   const plot::Panel& first = grid.panels.front();
   const std::string matrices =
       grid.panels.size() == 1 ? "A matrix" : fmt::format("{} matrices", grid.panels.size());
-  const Files files = write_picture(
-      out,
-      {"", grid, fmt::format("{} of {} rows and {} columns.", matrices, first.rows, first.cols)},
-      {.formats = {format_of(out)}});
+  const Files files = draw(
+      a,
+      {"", grid, fmt::format("{} of {} rows and {} columns.", matrices, first.rows, first.cols)});
   Report report(kPlotKeys);
   report.set("file", files.front().string());
   report.set("panels", grid.panels.size());
@@ -166,17 +162,17 @@ constexpr Column kLossKeys[] = {{"file"}, {"files"}};
 
 // Draws the picture that heed train writes as loss.png.
 Report plot_loss(const PlotArguments& a) {
-  const std::filesystem::path out = picture_path(a);
   const nn::RunFolder folder(a.file);
-  const nn::Trainer trainer = folder.resume();
+  const nn::LoadedRun run = open_run(folder.path(), nn::RunFolder::kState, nn::Use::kPrompts);
   std::optional<nn::Evaluation> last;
   if (const auto row = folder.summary().last_evaluation) {
     last.emplace().loss = row->eval_loss;
     if (std::isfinite(row->eval_optimal)) last->optimal = row->eval_optimal;
   }
-  PictureSource source = source_of(folder.path(), trainer.model);
-  source.formats = {format_of(out)};
-  const Files files = write_picture(out, loss_picture(trainer, last, source), source);
+  const PictureSource source = source_of(folder.path(), run.model);
+  const Picture picture =
+      loss_picture(folder.load().whole_history(), run.task->info(), last, source);
+  const Files files = draw(a, picture, source);
   Report report(kLossKeys);
   report.set("file", files.front().string());
   report.files(files);

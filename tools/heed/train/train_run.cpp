@@ -323,7 +323,7 @@ class ShownRun : public nn::TrainingRun {
   }
   fs::path draw_loss_now() {
     return picture(RunFolder::kLossPicture, [&](const PictureSource& source) {
-      return loss_picture(trainer(), last_evaluation(), source);
+      return loss_picture(trainer().history(), trainer().task->info(), last_evaluation(), source);
     });
   }
   fs::path draw_attention_now() {

@@ -54,7 +54,8 @@ class Run:
             header, *rows = csv.reader(file)
         rows = [row for row in rows if len(row) == len(header)]  # the last one may be incomplete
         columns = {name: [row[i] or "nan" for row in rows] for i, name in enumerate(header)}
-        return {name: np.array(texts, float).astype(int if name == "step" else float) for name, texts in columns.items()}
+        arrays = {name: np.array(texts, float) for name, texts in columns.items()}
+        return {**arrays, "step": arrays["step"].astype(int)}
 
     def weights(self, file: str = "model.safetensors") -> dict[str, np.ndarray]:
         """Returns the weights by name. `file` is a weights file of the run, such as "best.safetensors"."""
@@ -115,7 +116,7 @@ class Study:
         sections = json["sections"]
         claims = [claim["text"] for claim in json.get("claims") or ()]
         self.sentences: list[str] = claims or [text for section in sections for text in section["sentences"]]
-        """What the study found: the first lines that `heed study` prints or, if there are none, those of all sections."""
+        """What the study found: the first lines that `heed study` prints or, if there are none, all sentences."""
         self.sections: dict[str, list[dict[str, Any]]] = {s["key"]: _rows(s) for s in sections}
         """The rows of the first table of each section. The keys of a row are the columns. `json` has all tables."""
 
@@ -136,8 +137,9 @@ class Study:
 
 
 def _rows(section: dict[str, Any]) -> list[dict[str, Any]]:
-    tables = section["tables"]
-    return [{c["name"]: cell for c, cell in zip(tables[0]["columns"], row)} for row in tables[0]["rows"]] if tables else []
+    for table in section["tables"]:
+        return [dict(zip((column["name"] for column in table["columns"]), row)) for row in table["rows"]]
+    return []
 
 
 class Picture:
@@ -178,8 +180,13 @@ def runs(directory: str | os.PathLike[str] = "runs") -> list[Run]:
     return [Run(row["run"]) for row in call("runs", runs=directory)["runs"]]
 
 
-def plot(array: Any, x_labels: Sequence[Any] | None = None, y_labels: Sequence[Any] | None = None, **options: Any) -> Picture:
-    """Draws a matrix, or several that are stacked in the first axes. The options are those of `heed plot`."""
+def plot(
+    array: Any, x_labels: Sequence[Any] | None = None, y_labels: Sequence[Any] | None = None, **options: Any
+) -> Picture:
+    """Draws a matrix, or several that are stacked in the first axes. The labels are those of columns and of rows.
+
+    The options are those of `heed plot`, such as title, x_axis and y_axis. Raises Error if a label is missing.
+    """
     values = np.atleast_2d(np.asarray(array))
     values = values if values.dtype in (np.float32, np.float64) else values.astype(float)
     with tempfile.TemporaryDirectory() as folder:

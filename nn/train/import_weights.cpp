@@ -101,8 +101,9 @@ ImportedWeights import_weights(SafeTensors file, const std::vector<TomlItem>& gi
   const Tensor tok = find_named(file, "tok.weight", names);
   RunConfig config;
   std::vector<TomlItem> items;
-  if (const auto text = file.metadata.find(kConfigKey); text != file.metadata.end())
-    items = read_toml(text->second, file.path);
+  for (const char* key : {"recipe", kConfigKey})  // kConfigKey has all values of the recipe
+    if (const auto text = file.metadata.find(key); text != file.metadata.end())
+      items = read_toml(text->second, file.path);
   items.insert(items.end(), given.begin(), given.end());
   apply_toml(items, config);
   std::set<std::string> known;

@@ -43,7 +43,7 @@ std::vector<nn::TomlItem> given_items(const std::string& like, const std::string
 
 Report run_import(const ImportArguments& a, const std::string& config) {
   nn::SafeTensors file = load_foreign(a.file);
-  if (const std::string note = nn::checksum_note(file); !note.empty()) print_error("note: " + note);
+  const std::string note = nn::checksum_note(file);
   file.metadata.insert({"eps", fmt::format("{}", a.eps)});
   if (!a.like.empty()) {  // its configuration and symbols replace those in the metadata
     for (const auto& [key, value] : nn::load_metadata(find_weights(a.like)))
@@ -61,6 +61,7 @@ Report run_import(const ImportArguments& a, const std::string& config) {
   }
   const auto folder = open_out(a.out, a.overwrite);
   nn::RunFolder(folder->directory()).save_as_weights(snapshot);
+  if (!note.empty()) print_error("note: " + note);
   const std::string names = nn::enum_name(imported.names);
   Report report(kImportKeys);
   report.line("{}: {}, {}, from names and layouts of {}, for the task {}", a.out,

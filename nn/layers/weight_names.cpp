@@ -9,6 +9,7 @@
 #include <variant>
 
 #include "autograd/ops/ops.h"
+#include "nn/io/tensor_difference.h"
 
 namespace heed::nn {
 
@@ -61,7 +62,7 @@ bool is_gpt(WeightNames names) { return names == kNanoGPT || names == kGPT2; }
 
 std::string_view name_in(const ParameterNames& row, WeightNames names) {
   if (is_gpt(names)) return row.gpt;
-  return names == kTorch ? row.torch : row.transformerlens;
+  return names == kTorch ? row.torch : names == kHeed ? row.heed : row.transformerlens;
 }
 
 // Returns the value of an option as text.
@@ -104,8 +105,8 @@ struct Expressed {
   void need(bool concerned, bool ok, auto option, std::string_view key, std::string_view instead) {
     if (concerned && !ok)
       throw ValueError(fmt::format(
-          "export: `{}` of the model is {}, but {} has {}; choose other names, or train a model "
-          "that has this, too",
+          "`{}` of the model is {}, but {} has {}; choose other names, or a model that has this, "
+          "too",
           key, shown(member(options, option)), enum_name(names), instead));
     accept(option);
   }
@@ -114,6 +115,7 @@ struct Expressed {
 // Throws ValueError if a model with these options has no equivalent among the models of `names`.
 // Options that this function does not name must have their default values.
 void check_expressible(const O& o, WeightNames names) {
+  if (names == kHeed) return;
   Expressed e{o, names};
   const A& a = o.attention;
   const bool gpt = is_gpt(names), lens = names == kTransformerLens, torch = names == kTorch;
@@ -162,49 +164,144 @@ void check_expressible(const O& o, WeightNames names) {
   e.need(true, a.d_value == a.d_head, &A::d_value, "d_value", "values of the width of keys");
   e.need(!torch, o.residual_scale == e.standard.residual_scale, &O::residual_scale,
          "residual_scale", "the factor 1");
-  check<ValueError>(e.rest == e.standard, "export", "the model has an option that the names ",
+  check<ValueError>(e.rest == e.standard, "weights", "the model has an option that the names ",
                     enum_name(names),
                     " cannot express; give the options of the library their default values");
 }
 
-// Returns the parameter `name` of heed, such as "blocks.0.qkv.weight", under the name and in the
-// layout of another library.
-NamedTensor renamed(const NamedTensor& parameter, WeightNames names, bool shares_keys) {
-  constexpr std::string_view kBlockPrefix = "blocks.";
-  const std::string& name = parameter.name;
-  const std::size_t at =
-      name.starts_with(kBlockPrefix) ? name.find('.', kBlockPrefix.size()) + 1 : 0;
-  const auto* row = std::ranges::find(kParameterNames, name.substr(at), &ParameterNames::heed);
-  check<ValueError>(row != std::end(kParameterNames) && !name_in(*row, names).empty(), "export",
-                    enum_name(names), " has no name for the parameter ", name);
-  std::string own(name_in(*row, names));
+constexpr std::string_view kBlockPrefix = "blocks.";
+
+// Returns the length of the prefix of a name in a block, such as "blocks.0."; otherwise 0.
+std::size_t prefix_of(std::string_view name) {
+  return name.starts_with(kBlockPrefix) ? name.find('.', kBlockPrefix.size()) + 1 : 0;
+}
+
+// Returns the row of a parameter of heed, such as "blocks.0.qkv.weight", or nullptr if the other
+// library has no name for it.
+const ParameterNames* row_of(std::string_view name, WeightNames names) {
+  const auto* row =
+      std::ranges::find(kParameterNames, name.substr(prefix_of(name)), &ParameterNames::heed);
+  return row != std::end(kParameterNames) && !name_in(*row, names).empty() ? row : nullptr;
+}
+
+std::string name_with(const ParameterNames& row, std::string_view name, WeightNames names,
+                      bool shares_keys) {
+  std::string own(name_in(row, names));
   // If several heads share keys and values, HookedTransformer names these weights _W_K, _b_K, _W_V
   // and _b_V.
   if (shares_keys && (own.ends_with("_K") || own.ends_with("_V")))
     own.insert(own.find('.') + 1, "_");
+  const std::size_t at = prefix_of(name);
+  if (at == 0) return own;
+  return std::string(is_gpt(names) ? "transformer.h." : kBlockPrefix) +
+         std::string(name.substr(kBlockPrefix.size(), at - kBlockPrefix.size())) + own;
+}
+
+// Returns a view of a parameter under the name and in the layout of another library.
+NamedTensor renamed(const NamedTensor& parameter, WeightNames names, bool shares_keys) {
+  const std::string& name = parameter.name;
+  const Tensor x = parameter.tensor.detach();
+  if (names == kHeed) return {name, x};
+  const ParameterNames* row = row_of(name, names);
+  check<ValueError>(row, "weights", enum_name(names), " has no name for the parameter ", name);
   // All Conv1D layers of GPT-2 are in blocks.
   const bool is_transposed =
-      row->transposed && (names == kTransformerLens || (names == kGPT2 && at > 0));
-  const Tensor x = parameter.tensor.detach();
-  return {(at == 0 ? "" : (is_gpt(names) ? "transformer.h." : std::string(kBlockPrefix))) +
-              (at == 0 ? "" : name.substr(kBlockPrefix.size(), at - kBlockPrefix.size())) + own,
-          is_transposed ? mT(x) : x};
+      row->transposed && (names == kTransformerLens || (names == kGPT2 && prefix_of(name) > 0));
+  return {name_with(*row, name, names, shares_keys), is_transposed ? mT(x) : x};
+}
+
+AttentionForm form_with(WeightNames names, AttentionForm own) {
+  return names == kHeed              ? own
+         : names == kTransformerLens ? AttentionForm::kPerHead
+                                     : AttentionForm::kPackedQKV;
+}
+
+// Returns views of all parameters under the names of another library. If the output layer is tied,
+// its weight is the last one.
+std::vector<NamedTensor> views(const Transformer& model, WeightNames names) {
+  const O& o = model.options;
+  const bool shares_keys = names == kTransformerLens && o.attention.kv_heads < o.attention.heads;
+  std::vector<NamedTensor> list;
+  for (const NamedTensor& parameter : parameters(model))
+    list.push_back(renamed(parameter, names, shares_keys));
+  if (o.tied) list.push_back(renamed({"head.weight", model.tok.weight}, names, shares_keys));
+  return list;
+}
+
+// Returns whether a tensor that is not a parameter does not change the logits: a mask or a table of
+// attention, a bias of 0, or positions that a HookedTransformer with ALiBi has but does not use.
+bool is_unused(const NamedTensor& t, const O& o) {
+  const std::string last = t.name.substr(t.name.rfind('.') + 1);
+  if (last == "mask" || last == "IGNORE" || last.starts_with("rotary_")) return true;
+  if (t.name.ends_with("attn.masked_bias") ||
+      (t.name.ends_with("attn.bias") && t.tensor.rank() == 4))
+    return true;
+  if (t.name == "pos_embed.W_pos") return o.positions == Positions::kAlibi;
+  const bool is_bias = last == "bias" || last.starts_with("b_") || last.starts_with("_b_");
+  return is_bias && compare_tensors(t.tensor, zeros_like(t.tensor)).max_abs == 0;
 }
 
 }  // namespace
 
 std::vector<NamedTensor> weights_with_names(Transformer model, WeightNames names) {
-  const Transformer::Options options = model.options;
-  check_expressible(options, names);
-  const bool lens = names == kTransformerLens,
-             shares_keys = lens && options.attention.kv_heads < options.attention.heads;
-  model = convert(std::move(model), lens ? AttentionForm::kPerHead : AttentionForm::kPackedQKV);
-  std::vector<NamedTensor> weights;
-  for (const NamedTensor& parameter : parameters(model))
-    weights.push_back(renamed(parameter, names, shares_keys));
-  if (options.tied)
-    weights.push_back(renamed({"head.weight", model.tok.weight}, names, shares_keys));
+  check_expressible(model.options, names);
+  const AttentionForm form = form_with(names, model.options.attention.form);
+  const bool lacks_head = names == kHeed && model.options.tied;  // as parameters()
+  std::vector<NamedTensor> weights = views(convert(std::move(model), form), names);
+  if (lacks_head) weights.pop_back();
   return weights;
+}
+
+WeightNames names_in(const SafeTensors& file) {
+  constexpr std::string_view kBlock = "blocks.0.qkv.weight";
+  for (const WeightNames names : {kTransformerLens, kGPT2, kHeed}) {
+    const Tensor tok = find_named(file, "tok.weight", names);
+    if (!tok.defined()) continue;
+    check<IoError>(tok.rank() == 2, file.path, name_in(kParameterNames[0], names), " has shape ",
+                   tok.shape(), "; needs [symbols, d_model]");
+    const Tensor qkv = find_named(file, kBlock, names);
+    if (names == kHeed) return find_named(file, kBlock, kTorch).defined() ? kTorch : kHeed;
+    const bool is_conv1d = qkv.defined() && qkv.rank() == 2 && qkv.size(0) == tok.size(1);
+    return names == kTransformerLens || is_conv1d ? names : kNanoGPT;
+  }
+  fail<IoError>(
+      file.path,
+      "contains no token embedding (transformer.wte.weight, embed.W_E or tok.weight); "
+      "needs a whole model with the names of torch, nanogpt, gpt2, transformerlens or heed");
+}
+
+Tensor find_named(const SafeTensors& file, std::string_view name, WeightNames names) {
+  const ParameterNames* row = row_of(name, names);
+  return row ? file.find(name_with(*row, name, names, false)) : Tensor();
+}
+
+Transformer with_weights(Transformer model, SafeTensors file, WeightNames names) {
+  O options = model.options;
+  if (is_gpt(names)) {  // a file of such a GPT shows or states these, and heed exports one value
+    options.activation = names == kGPT2 ? Activation::kGeluTanh : Activation::kGelu;
+    options.mlp_ratio = 4, options.tied = true;
+  }
+  check_expressible(options, names);
+  const AttentionForm form = model.options.attention.form;
+  model = convert(std::move(model), form_with(names, form));
+  std::vector<NamedTensor> into = views(model, names);
+  const auto is_missing = [&](const NamedTensor& t) { return !file.find(t.name).defined(); };
+  if (model.options.tied && is_missing(into.back())) into.pop_back();
+  std::erase_if(file.tensors, [&](const NamedTensor& t) {
+    return std::ranges::count(into, t.name, &NamedTensor::name) == 0 && is_unused(t, model.options);
+  });
+  try {
+    load_parameters(into, file);
+  } catch (const IoError& e) {
+    throw IoError(std::string(e.what()) +
+                  "; save all tensors of the model again, or correct the configuration");
+  }
+  // A tied output layer and the token embedding are one tensor here, and two in the file.
+  for (const NamedTensor& t : into)
+    check<IoError>(compare_tensors(t.tensor, file.find(t.name)).equal_bits(), file.path, t.name,
+                   " differs from the weights of the output layer, but the model is tied; "
+                   "set `tied` to false");
+  return convert(std::move(model), form);
 }
 
 }  // namespace heed::nn

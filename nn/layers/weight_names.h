@@ -1,8 +1,11 @@
 // Weights of a Transformer under the names and in the layouts of other libraries.
 #pragma once
 
+#include <string>
+#include <string_view>
 #include <vector>
 
+#include "nn/io/safetensors.h"
 #include "nn/layers/transformer.h"
 
 namespace heed::nn {
@@ -15,10 +18,11 @@ enum class WeightNames {
   kNanoGPT,          ///< GPT of nanoGPT, whose linear layers are torch.nn.Linear, [out, in]
   kGPT2,             ///< GPT2LMHeadModel of transformers, whose linear layers are Conv1D, [in, out]
   kTransformerLens,  ///< HookedTransformer of TransformerLens, with one matrix per head
+  kHeed,             ///< parameters() of heed, in the form that attention stores
 };
 template <>
 inline constexpr auto kEnumNames<WeightNames> = std::to_array({"torch", "nanogpt", "gpt2",
-                                                               "transformerlens"});
+                                                               "transformerlens", "heed"});
 
 /// Returns the weights of a model under the names and with the shapes of `names`. No element is
 /// rounded. If the output layer is tied, the result also has its weight, as in a state_dict.
@@ -28,5 +32,22 @@ inline constexpr auto kEnumNames<WeightNames> = std::to_array({"torch", "nanogpt
 /// Throws ValueError if the other model cannot compute the same logits. The text names an option of
 /// the model, its value, and what the other model has instead.
 std::vector<NamedTensor> weights_with_names(Transformer model, WeightNames names);
+
+///@{
+/// The way back: weights of another library become those of a model.
+///
+/// Returns the names and layouts of a file. Conv1D and Linear of a GPT are distinguished by the
+/// shape of the first c_attn. Throws IoError if no tensor has the name of a token embedding.
+WeightNames names_in(const SafeTensors& file);
+/// Returns the tensor of a file for a name of heed, such as "blocks.0.ln1.weight", in the layout of
+/// the file. Returns an undefined tensor if there is none.
+Tensor find_named(const SafeTensors& file, std::string_view name, WeightNames names);
+/// Returns a model of these options whose weights are those of the file, bit for bit. `model` is
+/// such a model with any weights. If the output layer is tied, the file may contain its weight.
+/// Throws ValueError if the other model does not have an option. Throws IoError that lists tensors
+/// with their shapes if the file lacks one, or has another shape or a tensor that is not a
+/// parameter. Masks of attention and biases that are 0 are ignored.
+Transformer with_weights(Transformer model, SafeTensors file, WeightNames names);
+///@}
 
 }  // namespace heed::nn

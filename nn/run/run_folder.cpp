@@ -173,7 +173,7 @@ RunFolder::Metadata RunFolder::metadata() const {
 RunConfig RunFolder::config_in(const Metadata& metadata) const {
   const auto saved = metadata.find(kConfigKey);
   const bool in_state = saved != metadata.end();
-  const std::string path = file(in_state ? kState : kConfig).string();
+  const std::string path = file(!in_state ? kConfig : has_state() ? kState : kModel).string();
   const std::string text = in_state ? saved->second : read_toml_text(path);
   try {
     RunConfig config = from_toml(text, path);
@@ -363,15 +363,27 @@ void RunFolder::check_replaceable() const {
   for (const std::string& name : own_files()) nn::check_replaceable(target(name));
 }
 
-void RunFolder::remove_earlier(const Snapshot& s) const {
-  std::vector<std::string> earlier = own_files();
-  std::erase_if(earlier, [&](const std::string& name) {
-    return name == kState || name == kConfig || name == kMetrics || name == kModel ||
-           (name == kBest && !s.part(s.best().first).empty());
-  });
-  for (const std::string& name : earlier)
-    check<IoError>(remove_file(target(name)) || errno == ENOENT,
+void RunFolder::remove_others(const std::set<std::string>& kept) const {
+  for (const std::string& name : own_files())
+    check<IoError>(kept.contains(name) || remove_file(target(name)) || errno == ENOENT,
                    "cannot remove " + file(name).string(), std::generic_category().message(errno));
+}
+
+void RunFolder::remove_earlier(const Snapshot& s) const {
+  std::set<std::string> kept = {kState, kConfig, kMetrics, kModel};
+  if (!s.part(s.best().first).empty()) kept.insert(kBest);
+  remove_others(kept);
+}
+
+void RunFolder::save_as_weights(const Snapshot& s) const {
+  const std::string config = to_toml(s.config);
+  auto metadata = weights_metadata(s, {});
+  metadata[kConfigKey] = config;
+  // An earlier run is its kState, or else its kModel. So each moment has the earlier or the new
+  // run.
+  save_safetensors(target(kModel), s.part("model."), metadata);
+  write_file(target(kConfig), std::string_view(config));
+  remove_others({kConfig, kModel});
 }
 
 }  // namespace heed::nn

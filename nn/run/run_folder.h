@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -186,12 +187,17 @@ class RunFolder {
   /// Removes the files of an earlier run that save(snapshot) of a new run has not replaced, such as
   /// checkpoints and pictures. Throws IoError if a file cannot be removed.
   void remove_earlier(const Snapshot& snapshot) const;
+  /// Makes the directory a run of weights, without a step: writes kModel, whose metadata contain
+  /// the configuration, and kConfig, and removes the files of an earlier run. At each moment, the
+  /// directory has the earlier or the new run.
+  void save_as_weights(const Snapshot& snapshot) const;
 
  private:
   using Metadata = std::map<std::string, std::string>;
   Metadata metadata() const;
   RunConfig config_in(const Metadata& metadata) const;
   std::vector<std::string> own_files() const;
+  void remove_others(const std::set<std::string>& kept) const;
   void save_weights(const std::string& name, const Snapshot& snapshot, std::string_view part,
                     std::int64_t step) const;
 

@@ -105,10 +105,11 @@ std::string evaluation_json(const MetricsRow& row) {
   return json.dump();
 }
 
-std::map<std::string, std::string> weights_metadata(const Snapshot& s, std::int64_t step) {
+std::map<std::string, std::string> weights_metadata(const Snapshot& s,
+                                                    std::optional<std::int64_t> step) {
   std::map<std::string, std::string> metadata = s.data;
   metadata["format"] = "pt";
-  metadata["step"] = std::to_string(step);
+  if (step) metadata["step"] = std::to_string(*step);
   metadata["recipe"] = recipe_text(s.config);
   return metadata;
 }

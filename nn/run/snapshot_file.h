@@ -18,14 +18,13 @@ std::string metadata_of(const SafeTensors& file, const std::string& key);
 std::int64_t count_of(const SafeTensors& file, const std::string& key);
 /// Returns a sentence for the user if the file has no checksum, otherwise "".
 std::string checksum_note(const SafeTensors& file);
-/// Returns the metadata for a file with the weights of step `step`.
-std::map<std::string, std::string> weights_metadata(const Snapshot& snapshot, std::int64_t step);
+/// Returns the metadata for a file with the weights of step `step`, if it is known.
+std::map<std::string, std::string> weights_metadata(const Snapshot& snapshot,
+                                                    std::optional<std::int64_t> step);
 
 ///@{
-/// Keys of metadata of a saved snapshot. kConfigKey: the text of config.toml. kFinishedKey: "yes",
-/// only in a finished run. kResultKey: the result of a finished run as JSON.
-inline constexpr const char *kConfigKey = "config", *kFinishedKey = "finished",
-                            *kResultKey = "result";
+/// Keys of metadata of a finished run: the mark "yes" and the JSON of the result.
+inline constexpr const char *kFinishedKey = "finished", *kResultKey = "result";
 ///@}
 /// Returns the step and the evaluation of a row as JSON, with null for missing values.
 std::string evaluation_json(const MetricsRow& row);

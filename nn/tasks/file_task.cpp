@@ -119,7 +119,9 @@ Sequence FileTask::with_ngrams(Sequence s) const {
 std::unique_ptr<Task> make_text_prompts(const std::map<std::string, std::string>& data,
                                         const TextOptions& options) {
   Corpus corpus;
-  corpus.vocabulary = vocabulary_of(data, options.unit), corpus.data = data;
+  corpus.vocabulary = vocabulary_of(data, options.unit);
+  for (const auto& [key, value] : data)  // the metadata of a file have other entries, too
+    if (key == "vocabulary" || key.find("text_") != key.npos) corpus.data[key] = value;
   return std::make_unique<FileTask>(options, std::move(corpus),
                                     options.by_line ? "a line of a file" : "a text file", "");
 }

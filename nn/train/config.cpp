@@ -301,11 +301,9 @@ std::string to_toml(const RunConfig& config, const std::vector<std::string>& ext
   return text;
 }
 
-RunConfig from_toml(const std::string& text, const std::string& file) {
-  RunConfig config;
-  config.newlines = Newlines::kKeep;  // as in runs of texts that lack the key
+void apply_toml(const std::vector<TomlItem>& items, RunConfig& config) {
   const std::vector<Setting> settings = config.settings();
-  for (const TomlItem& item : read_toml(text, file)) {
+  for (const TomlItem& item : items) {
     check<ValueError>(item.section == "train", item.where, "unknown section [", item.section,
                       "]; the section of a run is [train]");
     if (item.key.empty()) continue;
@@ -320,6 +318,12 @@ RunConfig from_toml(const std::string& text, const std::string& file) {
     if (!item.values[0].empty() || !setting.get().empty())
       setting.set(item.where + ": " + item.key, item.values[0]);
   }
+}
+
+RunConfig from_toml(const std::string& text, const std::string& file) {
+  RunConfig config;
+  config.newlines = Newlines::kKeep;  // as in runs of texts that lack the key
+  apply_toml(read_toml(text, file), config);
   if (!learns_file(config)) config.newlines = Newlines::kLf;
   return completed(config);
 }

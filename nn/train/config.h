@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "nn/io/setting.h"
+#include "nn/io/toml.h"
 #include "nn/layers/transformer.h"
 #include "nn/optim/schedule.h"
 #include "nn/tasks/tasks.h"
@@ -160,6 +161,8 @@ void validate(const RunConfig& config);
 /// has the same bits. Empty texts and settings that only other tasks use are left out. The lines of
 /// `extra`, such as the compiler and the SIMD target, are written above the section as comments.
 std::string to_toml(const RunConfig& config, const std::vector<std::string>& extra = {});
+/// Sets the values of the items, which read_toml() returned. Throws the errors of from_toml().
+void apply_toml(const std::vector<TomlItem>& items, RunConfig& config);
 /// Reads the text that to_toml() wrote. A missing key means the default; for `newlines` of a
 /// text it means "keep". Throws ValueError that names `file` and the key if a key is unknown or out
 /// of range, and IoError if the run used a task or a dtype that was removed from heed.

@@ -18,6 +18,10 @@
 
 namespace heed::nn {
 
+/// Key of the text of config.toml in the metadata of a saved snapshot, and of a file that
+/// `heed export` wrote.
+inline constexpr const char* kConfigKey = "config";
+
 /// Everything that determines the remaining steps of a run and the contents of its files.
 struct Snapshot {
   RunConfig config;       ///< configuration of the run

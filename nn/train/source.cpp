@@ -10,6 +10,7 @@
 #include "autograd/base/text.h"
 #include "nn/optim/first_non_finite.h"
 #include "nn/tasks/tasks.h"
+#include "nn/train/import_weights.h"
 #include "nn/train/trainer.h"
 
 namespace heed::nn {
@@ -95,9 +96,10 @@ Source read_source_metadata(const std::string& file) {
   Source s{{file, {}, load_metadata(file)}, {}, {}, 0, {}};
   const std::map<std::string, std::string>& metadata = s.weights.metadata;
   const auto recipe = metadata.find("recipe");
-  check<IoError>(recipe != metadata.end(), file,
-                 "does not contain the configuration of a run, so heed train did not write it; "
-                 "needs a run, or a file with the weights of a run");
+  check<IoError>(
+      recipe != metadata.end(), file,
+      "does not contain the configuration of a run; needs a run, or a file that heed train "
+      "or heed export wrote; heed import makes a run of other files");
   s.config = from_toml(recipe->second, file);
   const auto task = learns_file(s.config) ? make_text_prompts(metadata, text_options(s.config))
                                           : make_task(s.config.task, s.config.model.context,
@@ -111,8 +113,8 @@ Source read_source_metadata(const std::string& file) {
 Source read_source(const std::string& file) {
   Source s = read_source_metadata(file);
   s.weights = load_weights(file);
-  check<IoError>(s.weights.find("tok.weight").defined(), file,
-                 "contains no weights of a model, such as tok.weight; use another file");
+  if (names_in(s.weights) != WeightNames::kHeed)
+    s.weights.tensors = parameters(import_weights(s.weights).model);
   const std::string bad = first_non_finite(s.weights.tensors);
   check<IoError>(bad.empty(), file, bad, "; start from other weights");
   return s;

@@ -10,7 +10,7 @@
 
 namespace heed::nn {
 
-/// A weights file that `heed train` wrote, and the run that it belongs to.
+/// A weights file that `heed train` or `heed export` wrote, and the run that it belongs to.
 struct Source {
   SafeTensors weights;  ///< the file
   /// Configuration of the run, without the values that a resumed run may change (recipe_text()),
@@ -26,8 +26,8 @@ struct Source {
 };
 
 /// Reads the weights in state.safetensors, model.safetensors, best.safetensors or a checkpoint of a
-/// run. Throws IoError if the file cannot be read, if heed train did not write it, or if a weight
-/// is NaN or infinite.
+/// run, or in a file that `heed export` wrote. Throws IoError if the file cannot be read, if it
+/// lacks the configuration of a run, or if a weight is NaN or infinite.
 Source read_source(const std::string& file);
 /// Does the same, but reads only the metadata: Source::weights has no tensors.
 Source read_source_metadata(const std::string& file);

@@ -19,6 +19,7 @@ void info_command(Command& c);
 void compare_command(Command& c);
 void diff_command(Command& c);
 void export_command(Command& c);
+void import_command(Command& c);
 void runs_command(Command& c);
 void sweep_command(Command& c);
 void completions_command(Command& c);

@@ -43,6 +43,12 @@ Tensor find(const std::vector<NamedTensor>& tensors, const std::string& name) {
 
 bool equal(const Tensor& a, const Tensor& b) { return compare_tensors(a, b).equal_bits(); }
 
+bool same_bits(const std::vector<NamedTensor>& a, const std::vector<NamedTensor>& b) {
+  return std::ranges::equal(a, b, [](const NamedTensor& x, const NamedTensor& y) {
+    return x.name == y.name && equal(x.tensor, y.tensor);
+  });
+}
+
 TEST_CASE("weights for GPT-2 have its names, and its linear layers are [in, out]") {
   const Transformer model = random_model(common_options());
   const auto weights = weights_with_names(clone(model), kGPT2);
@@ -108,11 +114,11 @@ TEST_CASE("an option that the other library does not have is named, with what it
   Transformer::Options o = common_options();
   o.positions = Positions::kRope;
   CHECK_THROWS_WITH(weights_with_names(Transformer(o), kGPT2),
-                    "export: `positions` of the model is rope, but gpt2 has learned positions; "
-                    "choose other names, or train a model that has this, too");
+                    "`positions` of the model is rope, but gpt2 has learned positions; "
+                    "choose other names, or a model that has this, too");
   o.positions = Positions::kAlibi, o.attention.heads = 3, o.attention.d_head = 2;
   CHECK_THROWS_WITH(weights_with_names(Transformer(o), kTransformerLens),
-                    StartsWith("export: `heads` of the model is 3, but transformerlens has the "
+                    StartsWith("`heads` of the model is 3, but transformerlens has the "
                                "slopes of ALiBi only for a power of two"));
 }
 
@@ -194,15 +200,19 @@ TEST_CASE("each option alone is an error of export, or a known option of the oth
           weights = weights_with_names(clone(model), names);
         } catch (const ValueError& e) {
           const std::string text = e.what();
-          CHECK_THAT(text, StartsWith("export: `") && Contains("` of the model is ") &&
+          CHECK_THAT(text, StartsWith("`") && Contains("` of the model is ") &&
                                Contains(", but " + enum_name(names) + " has "));
-          std::string named = text.substr(9, text.find('`', 9) - 9);
+          std::string named = text.substr(1, text.find('`', 1) - 1);
           std::ranges::replace(named, '_', '-');
           if (expected.contains(s.key) || named != s.key)
             refused.insert(fmt::format("{}={}: {}", s.key, value, named));
           continue;
         }
         accepted.insert(s.key);
+        const SafeTensors file{"file", weights};
+        CHECK(names_in(file) == names);
+        const Transformer back = with_weights(Transformer(c.model), file, names);
+        CHECK(same_bits(parameters(back), parameters(model)));
         if (names == kTorch || names == kTransformerLens) continue;
         const Tensor ids = arange(std::min<std::int64_t>(3, c.model.context));
         const Tensor logits = gpt_logits(weights, names, ids, c.model.attention.heads);
@@ -214,13 +224,42 @@ TEST_CASE("each option alone is an error of export, or a known option of the oth
   }
 }
 
+TEST_CASE("a file that does not fit a model is an error that names the tensor and both shapes") {
+  const Transformer model = random_model(common_options());
+  const std::vector<NamedTensor> weights = weights_with_names(clone(model), kGPT2);
+  const std::string h = "transformer.h.0.";
+  const auto problem = [&](const std::string& name, const Tensor& x) {
+    SafeTensors file{"file", weights};
+    std::erase_if(file.tensors, [&](const NamedTensor& t) { return t.name == name; });
+    if (x.defined()) file.tensors.push_back({name, x});
+    try {
+      with_weights(Transformer(model.options), file, names_in(file));
+    } catch (const IoError& e) {
+      return std::string(e.what());
+    }
+    return std::string();
+  };
+  CHECK_THAT(problem(h + "mlp.c_fc.weight", zeros({16, 4})),
+             Contains(h + "mlp.c_fc.weight is float32 [16, 4] in the file, needs float32 [4, 16]"));
+  CHECK_THAT(problem(h + "attn.c_attn.weight", zeros({12, 4})),
+             Contains(h + "mlp.c_fc.weight is float32 [4, 16] in the file, needs float32 [16, 4]"));
+  CHECK_THAT(problem(h + "ln_1.bias", {}), Contains("missing " + h + "ln_1.bias [4]"));
+  CHECK_THAT(problem("lm_head.bias", ones({5})), Contains("unexpected \"lm_head.bias\""));
+  CHECK_THAT(problem("lm_head.weight", zeros({5, 4})), Contains("set `tied` to false"));
+  CHECK_THAT(problem("transformer.wte.weight", {}), Contains("contains no token embedding"));
+  // The output layer of GPT2LMHeadModel is not in its file, and old files have masks.
+  CHECK(problem("lm_head.weight", {}) == "");
+  CHECK(problem("lm_head.bias", zeros({5})) == "");
+  CHECK(problem(h + "attn.bias", ones({1, 1, 3, 3})) == "");
+}
+
 TEST_CASE("an option without a setting is an error of export unless it has its default value") {
   for (const WeightNames names : {kTorch, kNanoGPT, kGPT2, kTransformerLens}) {
     Transformer::Options o = common_options();
     if (names == kNanoGPT) o.activation = Activation::kGelu;
     o.attention.fully_masked = FullyMasked::kUniform;
     CHECK_THROWS_WITH(weights_with_names(Transformer(o), names),
-                      StartsWith("export: the model has an option that the names " +
+                      StartsWith("weights: the model has an option that the names " +
                                  enum_name(names) + " cannot express"));
   }
 }

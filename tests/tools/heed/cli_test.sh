@@ -44,6 +44,8 @@ completes "" heed info ""          # bash itself offers files
 expect 0 tasks; out_has "induction"; out_has "0.951870"; out_has "about 2 s on 2 cores"
 expect 0 tasks dyck; out_has "1.234668"; out_has "--task-depth N"; out_has "arXiv 2010.07515"; out_has "counted  "
 expect 0 tasks dyck --json; is_json_line; out_has '"option":"--task-types","default":"4"'
+expect 0 tasks micro; out_has "heed train --preset micro --text FILE"; out_has "d-model       32"; out_has "schedule      cosine"
+expect 0 tasks modadd-paper --json; is_json_line; out_has '{"key":"task-modulus","value":"113"}'
 expect 0 tasks --json; is_json_line; out_has '"expected_seconds":2'
 
 # --- commands that need a run fail if no run exists
@@ -339,6 +341,25 @@ refuses 2 "--out needs a file whose name ends in .safetensors, got 'notes.txt'" 
 expect 0 export gpt2 --names gpt2 --out best.safetensors --weights best.safetensors
 refuses 4 "gpt2 has no absent.safetensors; it has model.safetensors and best.safetensors" export gpt2 --names gpt2 --out n.safetensors --weights absent.safetensors
 refuses 4 "cannot write" export gpt2 --names gpt2 --out absent/gpt2.safetensors
+# --- heed import, the way back, and heed train --from an exported file
+expect 0 train recall "${tiny[@]}" --steps 1 --positions learned --mlp --bias --tied --out nano --quiet
+for pair in "gpt2 gpt2" "nano nanogpt" "runs/reverse-1 torch" "runs/reverse-1 transformerlens" "runs/reverse-1 heed"; do
+  read -r run names <<< "$pair"
+  expect 0 export "$run" --names "$names" --out x.safetensors
+  expect 0 import x.safetensors --out imported --overwrite; ok test ! -s err; out_has "layouts of $names"
+  same <(grep -v '^#' "$run/config.toml" | grep .) imported/config.toml
+  expect 0 diff "$run" imported; out_has "|B - A| 0"
+  expect 0 eval "$run"; grep -v model out > first
+  expect 0 eval imported; ok test "$(grep 'nats per token' -A 4 first)" == "$(grep 'nats per token' -A 4 out)"
+done
+expect 0 train --from gpt2.safetensors --steps 1 --quiet --out from-gpt2
+printf '[train]\nd-model = 8\n' > narrow.toml
+refuses 2 "gpt2.safetensors: the norms of its model have eps 1e-06, but those of heed have 1e-05" import gpt2.safetensors --eps 1e-6 --out never
+refuses 4 "its tensors show d-model 16, but the configuration has 8" import gpt2.safetensors --config narrow.toml --out never
+refuses 2 "--out imported holds a run already; replace it with --overwrite" import gpt2.safetensors --out imported
+refuses 4 "python -m heed.torch" import text.txt --out never
+refuses 4 "the token embedding has shape [17, 16], but the task recall has" import runs/reverse-1/model.safetensors --like gpt2 --out never
+ok test ! -e never
 # Weights with a NaN, as another program may write them, are an error of each command that computes with them.
 if command -v python3 > /dev/null; then
   python3 - gpt2/model.safetensors gpt2/nan.safetensors << 'END'

@@ -52,12 +52,12 @@ expect 0 study a --head L0H0 --export csv --out old_study --threads 1
 expect 0 compare a b --of previous_token --target 0.5 --against scale --out old_compare --threads 1
 printf '%s\n' "[train]" 'task = "reverse"' "layers = 1" "heads = 1" "d-model = 16" "batch = 4" "eval-batch = 8" \
   "steps = 2" "[sweep]" "seed = [1, 2]" > s.toml
-mkdir -p before_{train,sweep,study,replace,resume,retext,restudy,compare,causality,gradcheck,export,plot}
-for name in replace resume causality; do cp -r a before_$name/out; done
+mkdir -p before_{train,sweep,study,replace,resume,retext,restudy,compare,causality,gradcheck,export,import,plot}
+for name in replace resume import causality; do cp -r a before_$name/out; done
 for i in $(seq 60); do echo "$i fox"; done > text.txt
 expect 0 train --text text.txt "${tiny[@]}" --context 16 --steps 2 --quiet --out before_retext/out; mv text.txt moved.txt
 cp -r old_study before_restudy/out; cp -r old_compare before_compare/out
-for name in replace resume restudy compare; do  # files of the user
+for name in replace resume import restudy compare; do  # files of the user
   echo mine | tee before_$name/out/{dS_Lecture.png,notes.txt,.mine} > before_$name/out/curves-mine.png
 done
 mkdir -p before_replace/out/checkpoints; echo mine > before_replace/out/checkpoints/mine.safetensors
@@ -72,6 +72,7 @@ command_compare=(compare a b --out target/out --threads 1)
 command_causality=(verify causality target/out --threads 1)
 command_gradcheck=(gradcheck relu --junit target/out.xml --threads 1)
 command_export=(export a --names transformerlens --out target/out.safetensors)
+command_import=(import b/model.safetensors --out target/out --overwrite)
 command_plot=(plot a/model.safetensors --name tok.weight --out target/out.png)
 
 restore() { rm -rf target; cp -r "before_$1" target; }
@@ -99,6 +100,7 @@ check_saved() {
   done
   case $1 in
     replace|resume|retext|causality) ok test -e target/out/state.safetensors ;;
+    import) ok "$heed" info target/out ;;
     restudy|compare|study)
       if [[ $silent =~ ^-?$ && $(tail -n 1 target/out/heed-files.txt 2> /dev/null) == complete ]]; then
         checks=$((checks + 1))
@@ -161,7 +163,7 @@ one_fault() {
 }
 
 points=0
-for name in ${COMMANDS:-train replace resume retext sweep study restudy compare causality gradcheck export plot}; do
+for name in ${COMMANDS:-train replace resume retext sweep study restudy compare causality gradcheck export import plot}; do
   declare -n plain=command_$name
   # After a fault some commands are resumed, and pictures then contain another command line. out.xml contains times.
   left_out=(! -name out.xml); [[ $name =~ ^(train|replace|resume|retext|sweep)$ ]] && left_out=(! -name '*.png')

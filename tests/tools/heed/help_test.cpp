@@ -185,6 +185,7 @@ TEST_CASE("the keys of --json and --csv are those that help states; text has 80 
       {"info of a file", {kRun + "/model.safetensors"}},
       {"diff ", {kRun, kRun + "/model.safetensors"}},
       {"export ", {kRun, "--names", "transformerlens", "--out", "e.safetensors"}},
+      {"import ", {kRun + "/model.safetensors", "--out", "imported", "--overwrite"}},
       {"runs ", {}},
       {"sweep ", {"s.toml"}},  // all runs of this sweep are finished already
       {"sweep --dry-run", {"s.toml", "--dry-run"}},
@@ -193,6 +194,7 @@ TEST_CASE("the keys of --json and --csv are those that help states; text has 80 
       {"tasks ", {}},
       {"tasks --task", {"recall"}},
       {"tasks text or lines", {"lines"}},
+      {"tasks a preset", {"small"}},
       {"gradcheck ", {"exp", "--order", "1"}},
       {"gradcheck --mutants", {"exp", "--mutants"}},
       {"gradcheck --curve", {"exp", "--curve", "exp.png"}},

@@ -49,6 +49,8 @@ CASES |= {
     "eval text": ("in/text.txt", ["text-run", "--text", "{}", *EVALUATE]),
     "eval lines": ("in/text.txt", ["text-run", "--lines", "{}", *EVALUATE]),
     "score text": ("in/text.txt", ["text-run", "--text", "{}"]),
+    "import file": ("in/run/model.safetensors", ["{}", "--out", "out"]),
+    "import like": ("in/run", ["run/model.safetensors", "--like", "{}", "--out", "out"]),
     "study pairs": ("in/pairs.txt", ["run", "--pairs", "{}", "--out", "out", "--overwrite"]),
     "sweep file": ("in/sweep.toml", ["{}", "--dry-run"]),
     "plot file": ("in/m.safetensors", ["{}", "--out", "m.png"]),
@@ -56,7 +58,7 @@ CASES |= {
     "plot y-labels": ("in/labels.txt", ["m.safetensors", "--y-labels", "{}"]),
 }
 # Inputs of several commands: the option --config, and --weights, which names a file in the run directory.
-CONFIGURED = {"train": ["--dry-run"], "gradcheck": ["relu"], "verify": ["causality", "run"]}
+CONFIGURED = {"train": ["--dry-run"], "import": ["run/model.safetensors", "--out", "out"], "gradcheck": ["relu"], "verify": ["causality", "run"]}
 # These may succeed: --resume writes again the copies in a run that it cannot read.
 MAY_PASS = {("train resume", "open"), ("train resume", "read")}
 

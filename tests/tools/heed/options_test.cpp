@@ -146,6 +146,10 @@ const std::map<std::string, std::vector<BadValue>>& bad_texts() {
          kInputOutput,
          {kRun, "--names", "transformerlens", "--out", "e.safetensors"},
          "absent"}}},
+      {"import file", no_file("absent.safetensors", {"--out", "imported"})},
+      {"import like",
+       no_file("absent", {"--file", kRun + "/model.safetensors", "--out", "imported"})},
+      {"import out", {{"file.txt", kInputOutput, {kRun + "/model.safetensors"}, "file.txt"}}},
       {"runs runs", {{"absent", kInputOutput, {}, "absent"}}},
   };
   return table;

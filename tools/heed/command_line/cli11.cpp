@@ -7,7 +7,6 @@
 #include <optional>
 
 #include "autograd/base/text.h"
-#include "nn/io/nearest.h"
 #include "tools/heed/command_line/help.h"
 #include "tools/heed/command_line/unknown_option.h"
 #include "tools/heed/report/output.h"
@@ -30,12 +29,14 @@ CLI::Option* add_setting(CLI::App& app, const nn::Setting& setting, bool is_argu
   option->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   const std::string where = is_argument ? setting.key : name;
   option->check(CLI::Validator(
-      [&setting, where](std::string& text) -> std::string {
+      [&setting, name, where](std::string& text) -> std::string {
         // CLI11 accepts an empty text, or another option, as the value.
         if (text.starts_with("--") || (text.empty() && !setting.may_be_empty))
           usage_error("{} needs a value", where);
         if (const std::string wrong = setting.problem(where, text); !wrong.empty())
-          throw UsageError(wrong);
+          throw UsageError(wrong + (setting.kind == Kind::kSwitch && !setting.shown.empty()
+                                        ? "; write " + name + " or --no-" + setting.key
+                                        : ""));
         return "";
       },
       ""));
@@ -63,8 +64,7 @@ void report_unknown(const std::vector<std::string>& rest, const Command* command
                   command->advice.empty() ? see_help(command) : command->advice);
     std::vector<std::string> names;
     for (const auto& c : commands) names.push_back(c->name);
-    usage_error("unknown command '{}'; did you mean heed {}? Commands: {}", argument,
-                nn::nearest(argument, names), heed::join(names));
+    throw UsageError(unknown_command(argument, names));
   }
 }
 

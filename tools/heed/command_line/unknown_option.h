@@ -1,4 +1,4 @@
-// Error text for an unknown option.
+// Error texts for unknown options and commands.
 #pragma once
 
 #include <string>
@@ -11,5 +11,8 @@ namespace heed {
 /// otherwise the most similar of `keys`.
 std::string unknown_option(const std::string& argument, const std::string& command,
                            const std::vector<std::string>& keys);
+/// Returns the error text for an unknown command. It names the command that does what `name` means
+/// ("sample"), otherwise the most similar of `commands`.
+std::string unknown_command(const std::string& name, const std::vector<std::string>& commands);
 
 }  // namespace heed

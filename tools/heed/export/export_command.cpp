@@ -3,6 +3,7 @@
 #include "nn/layers/weight_names.h"
 #include "nn/optim/first_non_finite.h"
 #include "nn/run/run_folder.h"
+#include "nn/run/snapshot_file.h"
 #include "tools/heed/commands.h"
 #include "tools/heed/find_run.h"
 
@@ -24,7 +25,10 @@ Report run_export(const ExportArguments& a) {
   const std::string bad = nn::first_non_finite(weights);
   heed::check<autograd::NumericError>(bad.empty(), "export", bad, " in ", a.weights,
                                       "; export other weights (--weights)");
-  nn::save_safetensors(a.out, weights, {{"format", "pt"}});  // as save_pretrained() of transformers
+  auto metadata =
+      nn::weights_metadata({.config = run.config, .data = run.task->info().data}, run.step);
+  metadata[nn::kConfigKey] = nn::to_toml(run.config);
+  nn::save_safetensors(a.out, weights, metadata);
   std::int64_t numbers = 0;
   for (const nn::NamedTensor& t : weights) numbers += t.tensor.numel();
   const std::string names = nn::enum_name(a.names);
@@ -44,12 +48,17 @@ constexpr const char* kExportNotes =
 MultiheadAttention, with heed's names of layers.
 
 nanogpt: GPT of nanoGPT. gpt2: GPT2LMHeadModel of transformers, linear layers [in, out].
+heed: the names of heed.
+
 transformerlens: HookedTransformer. load_state_dict needs strict=False, because its masks are left out, and
 so are biases that the run does not have, which are 0 there.
 
 An option of the run that the other model does not have is an error that names it. nanogpt needs
 --positions learned --mlp --tied, and biases in all layers or in none. gpt2 needs --positions learned
 --mlp --mlp-act gelu-tanh --bias --norm-bias --tied. An existing FILE is replaced.
+
+The metadata of FILE contain the configuration and the symbols of a text. So heed import and heed train --from
+read it without other options.
 
 The script export_parity.py in tools/peers loads the files with these libraries and compares logits.)";
 

@@ -1,5 +1,6 @@
 // The command `heed tasks`: lists the built-in tasks with their optimal losses, or describes one
 // task.
+#include <algorithm>
 #include <cmath>
 
 #include "autograd/base/text.h"
@@ -62,7 +63,8 @@ Report list_tasks() {
     report.line("  {}", info.description);
   }
   report.set("text_expected_seconds", kTextSeconds);
-  report.line("\nheed tasks NAME describes a task, heed train NAME trains a model on it.");
+  report.line(
+      "\nheed tasks NAME describes a task or a preset, heed train NAME trains a model on a task.");
   report.line("A text file: heed train --text FILE; {} on 2 cores", about(kTextSeconds));
   report.line("Presets: {}", heed::join(nn::preset_names()));
   return report;
@@ -92,6 +94,7 @@ ExampleText example_text(const nn::Task& task) {
 std::string recipe_text(const std::string& preset, const std::string& task) {
   const nn::RunConfig c = nn::preset(preset);
   std::string how = preset == task ? "heed train " + task : "heed train --preset " + preset;
+  if (nn::learns_file(c)) how += fmt::format(" --{} FILE", c.task);
   for (const auto& [key, value] : c.task_parameters)
     how += fmt::format(" (--task-{} {})", key, value);
   return fmt::format("{}: {} on 2 cores\n    {}, {}, d-model {}; {} of {} x {} tokens, lr {:g}",
@@ -180,21 +183,48 @@ Report describe_file_task(const std::string& name) {
   return report;
 }
 
+constexpr Column kSettingColumns[] = {{"key", "option"}, {"value", "value"}};
+constexpr Column kPresetKeys[] = {
+    {"preset"}, {"task"}, {"expected_seconds"}, rows("settings", kSettingColumns)};
+
+// Lists the settings of a preset that differ from the default values.
+Report describe_preset(const std::string& name) {
+  nn::RunConfig preset = nn::preset(name), none;
+  Report report(kPresetKeys);
+  report.set("preset", name);
+  report.set("task", preset.task);
+  report.set("expected_seconds", nn::preset_seconds(name));
+  report.line("{}\n\nvalues that are not the defaults of heed train:",
+              recipe_text(name, preset.task));
+  Table& table = report.table("settings");
+  const std::vector<nn::Setting> ours = preset.settings(), defaults = none.settings();
+  for (std::size_t i = 0; i < ours.size(); ++i)
+    if (ours[i].get() != defaults[i].get()) table.add({ours[i].key, ours[i].get()});
+  return report;
+}
+
 }  // namespace
 
 void tasks_command(Command& c) {
-  c.name = "tasks", c.what = "list the built-in tasks, or describe one";
-  c.examples = "  heed tasks\n  heed tasks induction\n  heed tasks --json";
+  c.name = "tasks", c.what = "list the built-in tasks, or describe one, or a preset";
+  c.examples = "  heed tasks\n  heed tasks induction\n  heed tasks chargpt";
   auto task = std::make_shared<std::string>();
-  std::vector<std::string> names = nn::task_names();
+  std::vector<std::string> names = nn::task_names(), presets = nn::preset_names();
+  std::erase_if(presets, [&](const std::string& p) { return std::ranges::count(names, p) > 0; });
   names.insert(names.end(), {"text", "lines"});
+  names.insert(names.end(), presets.begin(), presets.end());
   c.arguments = 1;
-  c.add("Options", {{"task", *task, names, "describe only this task"}});
+  c.add("Options", {{"task", *task, names, "describe only this task or preset"}});
   c.add_common(Command::kJson | Command::kCsv);
   c.modes = {{.key = "task",
               .values = {"text", "lines"},
               .result = kFileTaskKeys,
               .run = [task](const Command&) { return describe_file_task(*task); }},
+             {.key = "task",
+              .values = presets,
+              .label = "a preset",
+              .result = kPresetKeys,
+              .run = [task](const Command&) { return describe_preset(*task); }},
              {.key = "task",
               .result = kTaskKeys,
               .run = [task](const Command&) { return describe_task(*task); }},

@@ -376,3 +376,9 @@ def _requires_grad(x: Any) -> bool:
 
 def _type_name(x: Any) -> str:
     return str(x.dtype) if isinstance(x, torch.Tensor) else type(x).__name__
+
+
+if __name__ == "__main__":
+    from ._nanogpt import main
+
+    main()

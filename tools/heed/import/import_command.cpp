@@ -1,0 +1,116 @@
+// `heed import`: makes a run of weights of another library.
+#include <algorithm>
+
+#include "autograd/base/text.h"
+#include "nn/run/run_folder.h"
+#include "nn/run/snapshot_file.h"
+#include "nn/train/import_weights.h"
+#include "tools/heed/commands.h"
+#include "tools/heed/find_run.h"
+#include "tools/heed/report/output.h"
+
+namespace heed {
+namespace {
+
+struct ImportArguments {
+  std::string file, like, out;
+  double eps = 1e-5;
+  bool overwrite = false;
+};
+
+constexpr Column kImportKeys[] = {{"run"}, {"names"}, {"tensors"}, {"numbers"}, {"task"}};
+
+nn::SafeTensors load_foreign(const std::string& path) try {
+  return nn::load_safetensors(path);
+} catch (const nn::NotSafetensors& e) {
+  heed::fail<autograd::IoError>(
+      e.what(),
+      "for a checkpoint of PyTorch, such as ckpt.pt of nanoGPT, first run python -m "
+      "heed.torch ckpt.pt ckpt.safetensors");
+}
+
+// Returns the configuration of the run `like`, and then the section [train] of the file `config`.
+std::vector<nn::TomlItem> given_items(const std::string& like, const std::string& config) {
+  std::vector<nn::TomlItem> items;
+  const auto add = [&](const std::string& text, const std::string& origin) {
+    for (nn::TomlItem& item : nn::read_toml(text, origin))
+      if (item.section == "train") items.push_back(std::move(item));
+  };
+  if (!like.empty()) add(nn::to_toml(nn::RunFolder(find_run(like)).config()), like);
+  if (!config.empty()) add(nn::read_toml_text(config), config);
+  return items;
+}
+
+Report run_import(const ImportArguments& a, const std::string& config) {
+  nn::SafeTensors file = load_foreign(a.file);
+  const std::string note = nn::checksum_note(file);
+  file.metadata.insert({"eps", fmt::format("{}", a.eps)});
+  if (!a.like.empty()) {  // its configuration and symbols replace those in the metadata
+    for (const auto& [key, value] : nn::load_metadata(find_weights(a.like)))
+      file.metadata[key] = value;
+    file.metadata.erase(nn::kConfigKey);
+  }
+  const nn::ImportedWeights imported =
+      nn::import_weights(std::move(file), given_items(a.like, config));
+  nn::Snapshot snapshot{.config = imported.config, .data = imported.task->info().data};
+  const std::vector<nn::NamedTensor> weights = parameters(imported.model);
+  std::int64_t numbers = 0;
+  for (const nn::NamedTensor& t : weights) {
+    snapshot.tensors.push_back({"model." + t.name, t.tensor});
+    numbers += t.tensor.numel();
+  }
+  const auto folder = open_out(a.out, a.overwrite);
+  nn::RunFolder(folder->directory()).save_as_weights(snapshot);
+  if (!note.empty()) print_error("note: " + note);
+  const std::string names = nn::enum_name(imported.names);
+  Report report(kImportKeys);
+  report.line("{}: {}, {}, from names and layouts of {}, for the task {}", a.out,
+              counted(std::ssize(weights), "tensor"), counted(numbers, "number"), names,
+              imported.config.task);
+  report.set("run", a.out);
+  report.set("names", names);
+  report.set("tensors", weights.size());
+  report.set("numbers", numbers);
+  report.set("task", imported.config.task);
+  return report;
+}
+
+constexpr const char* kImportNotes =
+    R"(FILE is a .safetensors file with names that heed export describes. The new run has weights and no history:
+it cannot be resumed, but train --from starts from it. A file of heed export needs no further options.
+
+For other files, --config FILE or --like RUN state what the tensors do not show: task, or text with a file that
+contains all characters of the vocabulary, heads, mlp-act, and perhaps context, positions and norm-kind.
+
+  [train]            # the FILE of --config
+  text = "input.txt"
+  heads = 4
+  mlp-act = "gelu"   # of nanoGPT; "gelu-tanh" of GPT-2
+
+python -m heed.torch ckpt.pt ckpt.safetensors converts a checkpoint of nanoGPT. Models with the tokens of GPT-2, or
+with norms of another eps than 1e-5 (--eps), are errors.)";
+
+}  // namespace
+
+void import_command(Command& c) {
+  c.name = "import", c.what = "make a run of weights of another library";
+  c.examples =
+      "  heed train recall --positions learned --mlp --bias --tied --out runs/gpt\n"
+      "  heed export runs/gpt --names nanogpt --out gpt.safetensors\n"
+      "  heed import gpt.safetensors --out runs/imported";
+  c.notes = kImportNotes;
+  auto a = std::make_shared<ImportArguments>();
+  c.arguments = 1;
+  c.add("Options",
+        {{"file", a->file, "FILE", "weights, such as gpt2.safetensors"},
+         {"out", a->out, "DIR", "directory of the new run"},
+         {"like", a->like, "RUN", "run with the configuration, and the symbols, of the model"},
+         {"eps", a->eps, {0, 1}, "eps of the norms of the model"},
+         {"overwrite", a->overwrite, "replace the run in --out"}});
+  c.add_common(Command::kJson | Command::kConfig);
+  c.mark(&nn::Setting::required, {"file", "out"});
+  c.modes = {{.result = kImportKeys,
+              .run = [a](const Command& command) { return run_import(*a, command.config); }}};
+}
+
+}  // namespace heed

@@ -1,0 +1,146 @@
+#!/usr/bin/env python3
+"""Imports models of other libraries, and compares heed's logits with theirs.
+
+    python3 -m venv V && V/bin/pip install torch safetensors transformers
+    PYTHONPATH=build/release/python V/bin/python tools/peers/import_parity.py build/release/heed
+
+The models are a nanoGPT, saved as ckpt.pt, and a GPT2LMHeadModel. All weights, biases and norms are random. The column
+`logits` is the largest difference divided by the largest magnitude; at most 1e-5. Then come wrong twins of both files
+or of their configuration: each is refused, or its logits differ by more than 1e-3, if a file cannot show the fault. The
+script prints which of both, and the message."""
+import argparse
+import json
+import random
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import torch
+from safetensors.torch import load_file, save_file
+from transformers import GPT2Config, GPT2LMHeadModel
+from transformers.utils import logging
+
+from export_parity import NanoGPT
+
+BOUND, WRONG, LETTERS, CONTEXT = 1e-5, 1e-3, "abcdefghij", 24
+LAYERS, WIDTH = 2, 16
+SIZES = {"n_layer": LAYERS, "n_head": 4, "n_embd": WIDTH, "block_size": CONTEXT, "bias": True, "dropout": 0.0,
+         "vocab_size": len(LETTERS)}
+
+
+def randomized(model):
+    with torch.no_grad():
+        for name, p in model.named_parameters():
+            p.copy_(torch.randn(p.shape) * 0.4 + float("ln_" in name and "weight" in name))
+    return model.eval()
+
+
+def nanogpt(folder):
+    """Writes ckpt.pt as nanoGPT's train.py with torch.compile, converts it, and returns the model and the new file."""
+    w = {"transformer.wte.weight": torch.empty(len(LETTERS), WIDTH)}
+    model = randomized(NanoGPT({"d-model": WIDTH, "context": CONTEXT, "bias": True, "heads": 4, "layers": LAYERS}, w))
+    names = {"_orig_mod." + name: x for name, x in model.state_dict().items()}
+    torch.save({"model": names, "model_args": SIZES, "iter_num": 7, "best_val_loss": torch.tensor(1.0)}, folder / "ckpt.pt")
+    file = folder / "nanogpt.safetensors"
+    call(sys.executable, "-m", "heed.torch", folder / "ckpt.pt", file)
+    return lambda ids: model(ids)[0], file
+
+
+def gpt2(folder):
+    config = GPT2Config(vocab_size=len(LETTERS), n_positions=CONTEXT, n_embd=WIDTH, n_layer=LAYERS, n_head=4,
+                        bos_token_id=0, eos_token_id=0)
+    model = randomized(GPT2LMHeadModel(config))
+    model.save_pretrained(folder / "gpt2")
+    return lambda ids: model(ids).logits[0], folder / "gpt2" / "model.safetensors"
+
+
+def call(*command):
+    """Runs a program and returns its stdout. Raises RuntimeError with its stderr if it fails."""
+    done = subprocess.run(list(map(str, command)), capture_output=True, text=True)
+    if done.returncode != 0:
+        raise RuntimeError(done.stderr.strip().splitlines()[-1])
+    return done.stdout
+
+
+class Imports:
+    def __init__(self, heed, folder):
+        self.heed, self.folder, self.count = heed, folder, 0
+        (folder / "text.txt").write_text("".join(random.choices(LETTERS, k=4000)))
+
+    def error(self, model, file, **config):
+        """Imports a file and returns the error of the logits of a random prompt."""
+        values = {"text": str(self.folder / "text.txt"), "heads": 4, "mlp-act": "gelu"} | config
+        self.count += 1
+        run, toml = self.folder / f"run{self.count}", self.folder / "config.toml"
+        sections = [f"{key} = {json.dumps(value)}\n" for key, value in values.items() if key != "eps" and value != ""]
+        toml.write_text("[train]\n" + "".join(sections) + (f"[import]\neps = {values['eps']}\n" if "eps" in values else ""))
+        call(self.heed, "import", file, "--out", run, "--config", toml)
+        prompt, ours = "".join(random.choices(LETTERS, k=CONTEXT)), []
+        for c in LETTERS:  # the vocabulary is sorted
+            study = call(self.heed, "study", run, "--prompt", prompt, "--of", f"logit:{c}", "--out", self.folder / "study",
+                         "--overwrite", "--no-effects", "--json")
+            ours.append(json.loads(study)["value"])
+        with torch.no_grad():
+            theirs = model(torch.tensor([[LETTERS.index(c) for c in prompt]]))[-1]
+        theirs = theirs - theirs.mean()
+        return ((torch.tensor(ours) - theirs).abs().max() / theirs.abs().max()).item()
+
+
+def exchanged(x, axis):
+    q, k, v = x.chunk(3, axis)
+    return torch.cat([k, q, v], axis)
+
+
+H = "transformer.h.0."
+TWINS = {  # the change of the weights of GPT-2, and of the configuration
+    "c_attn transposed": (lambda w: {H + "attn.c_attn.weight": w[H + "attn.c_attn.weight"].T}, {}),
+    "square c_proj transposed": (lambda w: {H + "attn.c_proj.weight": w[H + "attn.c_proj.weight"].T}, {}),
+    "MLP transposed": (lambda w: {H + "mlp.c_fc.weight": w[H + "mlp.c_fc.weight"].T}, {}),
+    "q and k exchanged": (lambda w: {H + f"attn.c_attn.{n}": exchanged(w[H + f"attn.c_attn.{n}"], -1)
+                                     for n in ("weight", "bias")}, {}),
+    "another activation": (lambda w: {}, {"mlp-act": "relu"}),
+    "another eps": (lambda w: {}, {"eps": 1e-6}),
+    "a missing bias": (lambda w: {"transformer.h.1.attn.c_proj.bias": None}, {}),
+    "a missing layer": (lambda w: {n: None for n in w if n.startswith(H)}, {}),
+    "another vocabulary": (lambda w: {"transformer.wte.weight": w["transformer.wte.weight"][:-1]}, {}),
+    "the tokens of GPT-2": (lambda w: {"transformer.wte.weight": torch.zeros(50257, WIDTH)}, {"text": "", "task": ""}),
+    "another number of heads": (lambda w: {}, {"heads": 2}),
+    "norms exchanged": (lambda w: {H + f"ln_1.{n}": w[H + f"ln_2.{n}"] for n in ("weight", "bias")}, {}),
+    "a missing last layer, in config": (lambda w: {n: None for n in w if ".h.1." in n}, {"layers": 2}),
+    "another context": (lambda w: {}, {"context": 16}),
+    "an output layer that is not tied": (lambda w: {"lm_head.weight": w["transformer.wte.weight"] * 2}, {"tied": True}),
+    "no activation": (lambda w: {}, {"mlp-act": ""}),
+    "a NaN": (lambda w: {H + "ln_1.bias": w[H + "ln_1.bias"] * torch.nan}, {}),
+}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("heed", type=Path, metavar="HEED", help="path of heed, such as build/release/heed")
+    heed, failed = parser.parse_args().heed.resolve(), 0
+    random.seed(1)
+    torch.manual_seed(1)
+    logging.disable_progress_bar()
+    with tempfile.TemporaryDirectory() as name:
+        imports = Imports(heed, Path(name))
+        for library, make, act in (("nanogpt", nanogpt, "gelu"), ("gpt2", gpt2, "gelu-tanh")):
+            model, file = make(Path(name))
+            error = imports.error(model, file, **{"mlp-act": act})
+            failed += not error <= BOUND
+            print(f"{library:34s}{error:10.1e}  {'PASS' if error <= BOUND else 'FAIL'}", flush=True)
+        weights = load_file(file)
+        for twin, (change, config) in TWINS.items():
+            w = {n: x for n, x in (weights | change(weights)).items() if x is not None}
+            save_file({n: x.clone().contiguous() for n, x in w.items()}, Path(name) / "twin.safetensors")
+            try:
+                error = imports.error(model, Path(name) / "twin.safetensors", **{"mlp-act": "gelu-tanh"} | config)
+                failed += not error > WRONG
+                print(f"{twin:34s}{error:10.1e}  {'differs' if error > WRONG else 'FAIL'}", flush=True)
+            except RuntimeError as e:
+                print(f"{twin:34s}{'refused':>10s}  {str(e).replace(name, '.')[:400]}", flush=True)
+    return failed > 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

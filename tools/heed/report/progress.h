@@ -22,14 +22,9 @@ class Stopwatch {
 
 /// Prints lines to stderr and, at a terminal, one live line below them that is overwritten. While
 /// an activity runs, a thread prints its text again from time to time, so that output never pauses
-<<<<<<< HEAD
 /// for more than ten seconds. If stderr is closed (its terminal was closed), printing has no effect
-/// and training continues. Only one thread may use an object.
-=======
-/// for ten seconds. If stderr is closed (its terminal was closed), printing has no effect and
-/// training continues. If the environment variable HEED_PROGRESS is "lines", progress has the form
-/// for files, and is printed once a second. Only one thread may use an object.
->>>>>>> 1d05ca935dc9bde0cb35a0dc7c91b91f4c8b343c
+/// and training continues. If the environment variable HEED_PROGRESS is "lines", progress has the
+/// form for files, and is printed once a second. Only one thread may use an object.
 class Progress {
  public:
   /// If `quiet` is set, only warnings are printed. `silence` is the number of seconds between

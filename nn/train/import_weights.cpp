@@ -24,7 +24,7 @@ constexpr const char* kGPT2Tokens =
 
 bool is_gpt2_size(const Tensor& tok) { return tok.size(0) == 50257 || tok.size(0) == 50304; }
 
-void check_numbers(const SafeTensors& file) {
+void check_norm_eps(const SafeTensors& file) {
   const double ours = LayerNorm::Options{}.eps;
   // Keys under which other programs store the epsilon of norms.
   for (const char* key :
@@ -33,8 +33,6 @@ void check_numbers(const SafeTensors& file) {
       check<ValueError>(parse_number<double>(eps->second) == ours, file.path,
                         "the norms of its model have ", key, " ", eps->second,
                         ", but those of heed have ", ours, "; train the model with ", ours);
-  const std::string bad = first_non_finite(file.tensors);
-  check<IoError>(bad.empty(), file.path, bad, "; use other weights");
 }
 
 // Returns the number of layers, from names such as "transformer.h.3.ln_1.weight" and
@@ -96,7 +94,7 @@ void check_complete(const SafeTensors& file, const RunConfig& config, std::set<s
 }  // namespace
 
 ImportedWeights import_weights(SafeTensors file, const std::vector<TomlItem>& given) {
-  check_numbers(file);
+  check_norm_eps(file);
   const WeightNames names = names_in(file);
   const Tensor tok = find_named(file, "tok.weight", names);
   RunConfig config;
@@ -128,7 +126,10 @@ ImportedWeights import_weights(SafeTensors file, const std::vector<TomlItem>& gi
                  tok.shape(), ", but the task ", config.task, " has ", symbols.size(),
                  " symbols: ", symbols.summary(), "; ",
                  is_gpt2_size(tok) ? kGPT2Tokens : "correct task or text of the configuration");
+  const std::string path = file.path;
   Transformer model = with_weights(make_model(config, *task), std::move(file), names);
+  const std::string bad = first_non_finite(parameters(model));
+  check<IoError>(bad.empty(), path, bad, "; use other weights");
   return {names, std::move(config), std::move(task), std::move(model)};
 }
 

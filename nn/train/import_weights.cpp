@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
+#include <algorithm>
 #include <set>
 
 #include "autograd/base/text.h"
@@ -36,34 +36,35 @@ void check_norm_eps(const SafeTensors& file) {
 }
 
 // Returns the number of layers, from names such as "transformer.h.3.ln_1.weight" and
-// "blocks.3.ln1.w". Throws IoError if a layer before the last one has no tensors.
+// "blocks.3.ln1.w".
 std::int64_t count_layers(const SafeTensors& file) {
-  std::set<std::int64_t> layers;
+  std::int64_t layers = 0;
   for (const NamedTensor& t : file.tensors)
     for (const std::string& part : split(t.name, '.'))
-      if (const auto layer = parse_number<std::int64_t>(part)) layers.insert(*layer);
-  const std::int64_t count = std::ssize(layers);
-  check<IoError>(count > 0 && *layers.rbegin() == count - 1, file.path, "only ", count,
-                 " layers up to layer ", count > 0 ? *layers.rbegin() : 0,
-                 " have tensors; save all layers, counted from 0");
-  return count;
+      layers = std::max(layers, parse_number<std::int64_t>(part).value_or(-1) + 1);
+  return layers;
 }
 
 // Returns the settings that the tensors of a file show, with their values as text.
 std::vector<std::pair<const char*, std::string>> shown_settings(const SafeTensors& file,
                                                                 WeightNames names) {
+  const std::int64_t layers = count_layers(file);
+  const std::string block = fmt::format("blocks.{}.", layers - 1);
   const auto find = [&](const std::string& name) { return find_named(file, name, names); };
-  const auto has = [&](const std::string& name) { return find("blocks.0." + name).defined(); };
+  const auto has = [&](const std::string& name) { return find(block + name).defined(); };
   const Tensor tok = find("tok.weight"), pos = find("pos.weight"), head = find("head.weight"),
-               up = find("blocks.0.up.weight");
+               up = find(block + "up.weight");
   const bool lens = names == WeightNames::kTransformerLens;
   const SafeTensors output{"", {{"head", head}}}, input{"", {{"head", lens ? mT(tok) : tok}}};
   const bool tied = !head.defined() || compare_files(output, input)[0].text().empty();
   const std::string bias = up.defined() ? "up.bias" : lens ? "attn.b_O" : "proj.bias";
   std::vector<std::pair<const char*, std::string>> shown = {
-      {"layers", fmt::to_string(count_layers(file))}, {"d-model", fmt::to_string(tok.size(1))},
-      {"mlp", fmt::to_string(up.defined())},          {"bias", fmt::to_string(has(bias))},
-      {"norm-bias", fmt::to_string(has("ln1.bias"))}, {"tied", fmt::to_string(tied)}};
+      {"layers", fmt::to_string(layers)},
+      {"d-model", fmt::to_string(tok.size(1))},
+      {"mlp", fmt::to_string(up.defined())},
+      {"bias", fmt::to_string(has(bias))},
+      {"norm-bias", fmt::to_string(has("ln1.bias"))},
+      {"tied", fmt::to_string(tied)}};
   const double width = double(tok.size(1));
   if (up.defined())
     shown.emplace_back("mlp-ratio", fmt::to_string(double(up.numel()) / width / width));

@@ -65,7 +65,7 @@ TEST_CASE("a file that contradicts its configuration or itself is an error") {
     if (t.name == "transformer.h.0.ln_1.bias") fill_(t.tensor, std::nan(""));
   CHECK_THAT(problem(file), StartsWith("file: blocks.0.ln1.bias is nan at [0]"));
   std::erase_if(file.tensors, [](const NamedTensor& t) { return Contains(".h.0.").match(t.name); });
-  CHECK_THAT(problem(file), StartsWith("file: only 1 layers up to layer 1 have tensors"));
+  CHECK_THAT(problem(file), Contains("missing transformer.h.0.ln_1.weight [8]"));
   file = gpt_file();
   for (NamedTensor& t : file.tensors)
     if (t.tensor.size(0) == 2) t.tensor = zeros({50304, 8});

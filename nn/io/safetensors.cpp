@@ -65,7 +65,8 @@ void load_parameters(const std::vector<NamedTensor>& into, const SafeTensors& fi
   report("missing", missing);
   report("unexpected", unexpected);
   report("different:", different);
-  check<IoError>(problems.empty(), "load_parameters", file.path, " does not fit: ", problems);
+  check<IoError>(problems.empty(), "load_parameters", file.path, " does not fit: ", problems,
+                 "; use a file with all tensors of this model");
 
   const NoGrad guard;
   for (std::size_t i = 0; i < into.size(); ++i) copy_(into[i].tensor, *sources[i]);

@@ -290,12 +290,7 @@ Transformer with_weights(Transformer model, SafeTensors file, WeightNames names)
   std::erase_if(file.tensors, [&](const NamedTensor& t) {
     return std::ranges::count(into, t.name, &NamedTensor::name) == 0 && is_unused(t, model.options);
   });
-  try {
-    load_parameters(into, file);
-  } catch (const IoError& e) {
-    throw IoError(std::string(e.what()) +
-                  "; save all tensors of the model again, or correct the configuration");
-  }
+  load_parameters(into, file);
   // A tied output layer and the token embedding are one tensor here, and two in the file.
   for (const NamedTensor& t : into)
     check<IoError>(compare_tensors(t.tensor, file.find(t.name)).equal_bits(), file.path, t.name,

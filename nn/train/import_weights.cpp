@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
+#include <algorithm>
 #include <set>
 
 #include "autograd/base/text.h"
@@ -24,7 +24,7 @@ constexpr const char* kGPT2Tokens =
 
 bool is_gpt2_size(const Tensor& tok) { return tok.size(0) == 50257 || tok.size(0) == 50304; }
 
-void check_numbers(const SafeTensors& file) {
+void check_norm_eps(const SafeTensors& file) {
   const double ours = LayerNorm::Options{}.eps;
   // Keys under which other programs store the epsilon of norms.
   for (const char* key :
@@ -33,39 +33,38 @@ void check_numbers(const SafeTensors& file) {
       check<ValueError>(parse_number<double>(eps->second) == ours, file.path,
                         "the norms of its model have ", key, " ", eps->second,
                         ", but those of heed have ", ours, "; train the model with ", ours);
-  const std::string bad = first_non_finite(file.tensors);
-  check<IoError>(bad.empty(), file.path, bad, "; use other weights");
 }
 
 // Returns the number of layers, from names such as "transformer.h.3.ln_1.weight" and
-// "blocks.3.ln1.w". Throws IoError if a layer before the last one has no tensors.
+// "blocks.3.ln1.w".
 std::int64_t count_layers(const SafeTensors& file) {
-  std::set<std::int64_t> layers;
+  std::int64_t layers = 0;
   for (const NamedTensor& t : file.tensors)
     for (const std::string& part : split(t.name, '.'))
-      if (const auto layer = parse_number<std::int64_t>(part)) layers.insert(*layer);
-  const std::int64_t count = std::ssize(layers);
-  check<IoError>(count > 0 && *layers.rbegin() == count - 1, file.path, "only ", count,
-                 " layers up to layer ", count > 0 ? *layers.rbegin() : 0,
-                 " have tensors; save all layers, counted from 0");
-  return count;
+      layers = std::max(layers, parse_number<std::int64_t>(part).value_or(-1) + 1);
+  return layers;
 }
 
 // Returns the settings that the tensors of a file show, with their values as text.
 std::vector<std::pair<const char*, std::string>> shown_settings(const SafeTensors& file,
                                                                 WeightNames names) {
+  const std::int64_t layers = count_layers(file);
+  const std::string block = fmt::format("blocks.{}.", layers - 1);
   const auto find = [&](const std::string& name) { return find_named(file, name, names); };
-  const auto has = [&](const std::string& name) { return find("blocks.0." + name).defined(); };
+  const auto has = [&](const std::string& name) { return find(block + name).defined(); };
   const Tensor tok = find("tok.weight"), pos = find("pos.weight"), head = find("head.weight"),
-               up = find("blocks.0.up.weight");
+               up = find(block + "up.weight");
   const bool lens = names == WeightNames::kTransformerLens;
   const SafeTensors output{"", {{"head", head}}}, input{"", {{"head", lens ? mT(tok) : tok}}};
   const bool tied = !head.defined() || compare_files(output, input)[0].text().empty();
   const std::string bias = up.defined() ? "up.bias" : lens ? "attn.b_O" : "proj.bias";
   std::vector<std::pair<const char*, std::string>> shown = {
-      {"layers", fmt::to_string(count_layers(file))}, {"d-model", fmt::to_string(tok.size(1))},
-      {"mlp", fmt::to_string(up.defined())},          {"bias", fmt::to_string(has(bias))},
-      {"norm-bias", fmt::to_string(has("ln1.bias"))}, {"tied", fmt::to_string(tied)}};
+      {"layers", fmt::to_string(layers)},
+      {"d-model", fmt::to_string(tok.size(1))},
+      {"mlp", fmt::to_string(up.defined())},
+      {"bias", fmt::to_string(has(bias))},
+      {"norm-bias", fmt::to_string(has("ln1.bias"))},
+      {"tied", fmt::to_string(tied)}};
   const double width = double(tok.size(1));
   if (up.defined())
     shown.emplace_back("mlp-ratio", fmt::to_string(double(up.numel()) / width / width));
@@ -96,7 +95,7 @@ void check_complete(const SafeTensors& file, const RunConfig& config, std::set<s
 }  // namespace
 
 ImportedWeights import_weights(SafeTensors file, const std::vector<TomlItem>& given) {
-  check_numbers(file);
+  check_norm_eps(file);
   const WeightNames names = names_in(file);
   const Tensor tok = find_named(file, "tok.weight", names);
   RunConfig config;
@@ -128,7 +127,10 @@ ImportedWeights import_weights(SafeTensors file, const std::vector<TomlItem>& gi
                  tok.shape(), ", but the task ", config.task, " has ", symbols.size(),
                  " symbols: ", symbols.summary(), "; ",
                  is_gpt2_size(tok) ? kGPT2Tokens : "correct task or text of the configuration");
+  const std::string path = file.path;
   Transformer model = with_weights(make_model(config, *task), std::move(file), names);
+  const std::string bad = first_non_finite(parameters(model));
+  check<IoError>(bad.empty(), path, bad, "; use other weights");
   return {names, std::move(config), std::move(task), std::move(model)};
 }
 

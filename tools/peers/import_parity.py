@@ -1,16 +1,17 @@
 #!/usr/bin/env python3
 """Imports models of other libraries, and compares heed's logits with theirs.
 
-    python3 -m venv V && V/bin/pip install torch safetensors transformers
+    python3 -m venv V && V/bin/pip install torch safetensors transformers "transformer_lens<4"
     PYTHONPATH=build/release/python V/bin/python tools/peers/import_parity.py build/release/heed
 
-The models are a nanoGPT, saved as ckpt.pt, and a GPT2LMHeadModel. All weights, biases and norms are random. The column
+The models are a nanoGPT, saved as ckpt.pt, a HookedTransformer and a GPT2LMHeadModel. All weights, biases and norms are random. The column
 `logits` is the largest difference divided by the largest magnitude; at most 1e-5. Then come wrong twins of both files
 or of their configuration: each is refused, or its logits differ by more than 1e-3, if a file cannot show the fault. The
 script prints which of both, and the message."""
 import argparse
 import json
 import random
+import re
 import subprocess
 import sys
 import tempfile
@@ -32,7 +33,7 @@ SIZES = {"n_layer": LAYERS, "n_head": 4, "n_embd": WIDTH, "block_size": CONTEXT,
 def randomized(model):
     with torch.no_grad():
         for name, p in model.named_parameters():
-            p.copy_(torch.randn(p.shape) * 0.4 + float("ln_" in name and "weight" in name))
+            p.copy_(torch.randn(p.shape) * 0.4 + float(bool(re.search(r"ln.*(weight|\.w)$", name))))
     return model.eval()
 
 
@@ -53,6 +54,16 @@ def gpt2(folder):
     model = randomized(GPT2LMHeadModel(config))
     model.save_pretrained(folder / "gpt2")
     return lambda ids: model(ids).logits[0], folder / "gpt2" / "model.safetensors"
+
+
+def transformerlens(folder):
+    from transformer_lens import HookedTransformer, HookedTransformerConfig
+    model = randomized(HookedTransformer(HookedTransformerConfig(
+        n_layers=LAYERS, d_model=WIDTH, n_ctx=CONTEXT, n_heads=4, d_head=WIDTH // 4, d_vocab=len(LETTERS), act_fn="gelu",
+        normalization_type="LN", device="cpu", dtype=torch.float32)))
+    torch.nn.init.zeros_(model.unembed.b_U)  # heed's output layer has no bias
+    save_file(model.state_dict(), folder / "lens.safetensors")
+    return lambda ids: model(ids, prepend_bos=False)[0], folder / "lens.safetensors"
 
 
 def call(*command):
@@ -124,7 +135,8 @@ def main():
     logging.disable_progress_bar()
     with tempfile.TemporaryDirectory() as name:
         imports = Imports(heed, Path(name))
-        for library, make, act in (("nanogpt", nanogpt, "gelu"), ("gpt2", gpt2, "gelu-tanh")):
+        for library, make, act in (("nanogpt", nanogpt, "gelu"), ("transformerlens", transformerlens, "gelu"),
+                                   ("gpt2", gpt2, "gelu-tanh")):
             model, file = make(Path(name))
             error = imports.error(model, file, **{"mlp-act": act})
             failed += not error <= BOUND

@@ -315,14 +315,15 @@ TEST_CASE("load_parameters copies all tensors or none") {
   const NamedTensor ln = {"ln.weight", ones({2})}, head = {"head.weight", ones({2, 3})};
   CHECK_THROWS_WITH(
       load({ln}),
-      "load_parameters: run/model.safetensors does not fit: missing head.weight [2, 3]");
+      "load_parameters: run/model.safetensors does not fit: missing head.weight [2, 3]; use a file "
+      "with all tensors of this model");
   CHECK_THROWS_WITH(load({ln, head, {"ln.bias", ones({2})}}),
                     Contains("unexpected \"ln.bias\" (nearest: ln.weight)"));
   CHECK_THROWS_WITH(
       load({{"ln.weights", ones({2})}, {"head.weight", ones({3, 2}, float64)}}),
       "load_parameters: run/model.safetensors does not fit: missing ln.weight [2]; unexpected "
       "\"ln.weights\" (nearest: ln.weight); different: head.weight is float64 [3, 2] in the file, "
-      "needs float32 [2, 3]");
+      "needs float32 [2, 3]; use a file with all tensors of this model");
   std::vector<NamedTensor> many = {ln, head};
   for (int i = 0; i < 100; ++i) many.push_back({"extra" + std::to_string(i), ones({1})});
   CHECK_THROWS_WITH(load(many), Contains("and 95 more"));

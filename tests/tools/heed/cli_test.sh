@@ -357,7 +357,7 @@ printf '[train]\nd-model = 8\n' > narrow.toml
 refuses 2 "gpt2.safetensors: the norms of its model have eps 1e-06, but those of heed have 1e-05" import gpt2.safetensors --eps 1e-6 --out never
 refuses 4 "its tensors show d-model 16, but the configuration has 8" import gpt2.safetensors --config narrow.toml --out never
 refuses 2 "--out imported holds a run already; replace it with --overwrite" import gpt2.safetensors --out imported
-refuses 4 "python -m heed.torch" import text.txt --out never
+refuses 2 "python -m heed.torch ckpt.pt" import text.txt --out never
 refuses 4 "the token embedding has shape [17, 16], but the task recall has" import runs/reverse-1/model.safetensors --like gpt2 --out never
 ok test ! -e never
 # Weights with a NaN, as another program may write them, are an error of each command that computes with them.

@@ -100,7 +100,7 @@ check_saved() {
   done
   case $1 in
     replace|resume|retext|causality) ok test -e target/out/state.safetensors ;;
-    import) ok "$heed" info target/out ;;
+    import) ok "$heed" info target/out > /dev/null ;;
     restudy|compare|study)
       if [[ $silent =~ ^-?$ && $(tail -n 1 target/out/heed-files.txt 2> /dev/null) == complete ]]; then
         checks=$((checks + 1))

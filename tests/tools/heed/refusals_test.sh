@@ -73,16 +73,15 @@ its name in heed is --schedule :: train --lr_scheduler cosine
 it was removed from heed; leave it out :: train --matmul bfloat16
 write --weight-decay :: train --weight_decay 4
 batches are drawn without end; give a number of --steps :: train --epochs 4
---batch 32 --accumulate 4 for 4 parts of 8 sequences :: train --gradient_accumulation_steps=4
+for 4 parts of 8 sequences, write --batch 32 --accumulate 4 :: train --gradient_accumulation_steps=4
 its name in heed is --schedule-steps :: train --lr_decay_iters 5000
 it counts batches, and --eval-batch counts sequences :: train --eval_iters=200
 heed eval RUN evaluates a run :: train --eval_only=True
-metrics.csv of a run has a row per step :: train --wandb_log=True
+each step is a row of metrics.csv :: train --wandb_log=True
 --save-every N saves the weights :: train --always_save_checkpoint=False
 each step is a row of metrics.csv :: train --log_interval=1
 --bias needs true or false, got 'False'; write --bias or --no-bias :: train --bias=False
 its name in heed is --warmup :: train --warmup_iters 5
-its name in heed is --save-every :: train --save_steps 5
 heed is compiled already :: train --compile=False
 heed runs only on the CPU :: generate --device cpu
 did you mean heed generate? :: sample

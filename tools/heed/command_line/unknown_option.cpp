@@ -10,6 +10,9 @@
 #include "nn/run/run_folder.h"
 
 namespace heed {
+
+using nn::RunFolder;
+
 namespace {
 
 // A word of nanoGPT, PyTorch, transformers or argparse, and what to write instead.
@@ -40,22 +43,16 @@ const std::vector<Foreign>& foreign_options() {
       {"lr-decay-iters", "schedule-steps"},
       {"grad-clip max-grad-norm", "clip"},
       {"eval-interval eval-steps", "eval-every"},
-      {"save-steps", "save-every"},
       {"out-dir output-dir", "out"},
       {"max-new-tokens", "tokens"},
       {"num-samples", "samples"},
       {"gradient-accumulation-steps",
-       "in nanoGPT, it makes the batch larger; write the whole batch, such as --batch 32 "
-       "--accumulate 4 for 4 parts of 8 sequences"},
-      {"eval-iters",
-       "it counts batches, and --eval-batch counts sequences; multiply it by the batch size"},
+       "in nanoGPT the batch grows; for 4 parts of 8 sequences, write --batch 32 --accumulate 4"},
+      {"eval-iters", "it counts batches, and --eval-batch counts sequences"},
       {"eval-only", "heed eval RUN evaluates a run"},
-      {"wandb-log wandb-project wandb-run-name",
-       fmt::format("heed has no such log; {} of a run has a row per step",
-                   nn::RunFolder::kMetrics)},
+      {"wandb-log wandb-project log-interval",
+       fmt::format("each step is a row of {}", RunFolder::kMetrics)},
       {"always-save-checkpoint", "--save-every N saves the weights every N steps"},
-      {"log-interval",
-       fmt::format("each step is a row of {}; leave it out", nn::RunFolder::kMetrics)},
       {"init-from", "--resume continues a run, and --from starts a new one from its weights"},
       {"epochs num-train-epochs", "batches are drawn without end; give a number of --steps"},
       {"device", "heed runs only on the CPU; leave it out"},

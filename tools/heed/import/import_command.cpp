@@ -18,77 +18,55 @@ struct ImportArguments {
   bool overwrite = false;
 };
 
-constexpr Column kImportKeys[] = {{"run"}, {"names"}, {"tensors"}, {"numbers"}, {"task"}};
-
-nn::SafeTensors load_foreign(const std::string& path) try {
-  return nn::load_safetensors(path);
-} catch (const nn::NotSafetensors& e) {
-  heed::fail<autograd::IoError>(
-      e.what(),
-      "for a checkpoint of PyTorch, such as ckpt.pt of nanoGPT, first run python -m "
-      "heed.torch ckpt.pt ckpt.safetensors");
-}
-
-// Returns the configuration of the run `like`, and then the section [train] of the file `config`.
-std::vector<nn::TomlItem> given_items(const std::string& like, const std::string& config) {
-  std::vector<nn::TomlItem> items;
-  const auto add = [&](const std::string& text, const std::string& origin) {
-    for (nn::TomlItem& item : nn::read_toml(text, origin))
-      if (item.section == "train") items.push_back(std::move(item));
-  };
-  if (!like.empty()) add(nn::to_toml(nn::RunFolder(find_run(like)).config()), like);
-  if (!config.empty()) add(nn::read_toml_text(config), config);
-  return items;
-}
+constexpr Column kImportKeys[] = {{"run"}, {"names"}, {"tensors"}, {"task"}};
 
 Report run_import(const ImportArguments& a, const std::string& config) {
-  nn::SafeTensors file = load_foreign(a.file);
+  if (!a.file.ends_with(".safetensors"))
+    usage_error(
+        "file needs a name that ends in .safetensors, got '{}'; python -m heed.torch ckpt.pt "
+        "ckpt.safetensors converts a checkpoint of nanoGPT",
+        a.file);
+  nn::SafeTensors file = nn::load_safetensors(a.file);
   const std::string note = nn::checksum_note(file);
   file.metadata.insert({"eps", fmt::format("{}", a.eps)});
   if (!a.like.empty()) {  // its configuration and symbols replace those in the metadata
     for (const auto& [key, value] : nn::load_metadata(find_weights(a.like)))
       file.metadata[key] = value;
-    file.metadata.erase(nn::kConfigKey);
+    file.metadata[nn::kConfigKey] = nn::to_toml(nn::RunFolder(find_run(a.like)).config());
   }
-  const nn::ImportedWeights imported =
-      nn::import_weights(std::move(file), given_items(a.like, config));
+  std::vector<nn::TomlItem> items;
+  if (!config.empty()) items = nn::read_toml(nn::read_toml_text(config), config);
+  std::erase_if(items, [](const nn::TomlItem& item) { return item.section != "train"; });
+  const nn::ImportedWeights imported = nn::import_weights(std::move(file), items);
   nn::Snapshot snapshot{.config = imported.config, .data = imported.task->info().data};
-  const std::vector<nn::NamedTensor> weights = parameters(imported.model);
-  std::int64_t numbers = 0;
-  for (const nn::NamedTensor& t : weights) {
+  for (const nn::NamedTensor& t : parameters(imported.model))
     snapshot.tensors.push_back({"model." + t.name, t.tensor});
-    numbers += t.tensor.numel();
-  }
   const auto folder = open_out(a.out, a.overwrite);
   nn::RunFolder(folder->directory()).save_as_weights(snapshot);
   if (!note.empty()) print_error("note: " + note);
-  const std::string names = nn::enum_name(imported.names);
   Report report(kImportKeys);
-  report.line("{}: {}, {}, from names and layouts of {}, for the task {}", a.out,
-              counted(std::ssize(weights), "tensor"), counted(numbers, "number"), names,
-              imported.config.task);
   report.set("run", a.out);
-  report.set("names", names);
-  report.set("tensors", weights.size());
-  report.set("numbers", numbers);
+  report.set("names", nn::enum_name(imported.names));
+  report.set("tensors", snapshot.tensors.size());
   report.set("task", imported.config.task);
+  report.line("{}: {} with names and layouts of {}, for the task {}", a.out,
+              counted(std::ssize(snapshot.tensors), "tensor"), nn::enum_name(imported.names),
+              imported.config.task);
   return report;
 }
 
 constexpr const char* kImportNotes =
-    R"(FILE is a .safetensors file with names that heed export describes. The new run has weights and no history:
-it cannot be resumed, but train --from starts from it. A file of heed export needs no further options.
-
-For other files, --config FILE or --like RUN state what the tensors do not show: task, or text with a file that
-contains all characters of the vocabulary, heads, mlp-act, and perhaps context, positions and norm-kind.
+    R"(FILE has names that heed export describes. The new run has weights and no history: it cannot be resumed, but
+train --from starts from it. A file of heed export needs no further options. For others, --config FILE or --like RUN
+state what the tensors do not show: task, or text with a file that contains all characters of the vocabulary, heads,
+mlp-act, and perhaps context, positions and norm-kind.
 
   [train]            # the FILE of --config
   text = "input.txt"
   heads = 4
   mlp-act = "gelu"   # of nanoGPT; "gelu-tanh" of GPT-2
 
-python -m heed.torch ckpt.pt ckpt.safetensors converts a checkpoint of nanoGPT. Models with the tokens of GPT-2, or
-with norms of another eps than 1e-5 (--eps), are errors.)";
+Models with the tokens of GPT-2, or with norms of another eps than 1e-5, are errors.)";
 
 }  // namespace
 

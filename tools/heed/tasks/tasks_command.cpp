@@ -184,16 +184,13 @@ Report describe_file_task(const std::string& name) {
 }
 
 constexpr Column kSettingColumns[] = {{"key", "option"}, {"value", "value"}};
-constexpr Column kPresetKeys[] = {
-    {"preset"}, {"task"}, {"expected_seconds"}, rows("settings", kSettingColumns)};
+constexpr Column kPresetKeys[] = {{"preset"}, rows("settings", kSettingColumns)};
 
 // Lists the settings of a preset that differ from the default values.
 Report describe_preset(const std::string& name) {
   nn::RunConfig preset = nn::preset(name), none;
   Report report(kPresetKeys);
   report.set("preset", name);
-  report.set("task", preset.task);
-  report.set("expected_seconds", nn::preset_seconds(name));
   report.line("{}\n\nvalues that are not the defaults of heed train:",
               recipe_text(name, preset.task));
   Table& table = report.table("settings");

@@ -36,12 +36,14 @@ allowed=(
   "@(resume|retext) * open target/out/@(state.safetensors|model.safetensors|best.safetensors|metrics.csv|config.toml|heads.csv)" 0 -
   # If study cannot read the data of the run, it leaves out some measurements.
   "@(study|restudy) * open a/*" 0 "is not"
+  # If study cannot read the state again to learn its step, it lists all checkpoints.
+  "@(study|restudy) * open a/state.safetensors" 0 -
   # compare leaves out a run that it cannot read.
   "compare * open [ab]/*" 0 "not compared"
   # sweep: a run that cannot be started is reported like a run that fails.
   "sweep * * target/out*" 1 " failed: "
   # sweep: if the lock of a run cannot be read, the child process that trains the run reads it again.
-  "sweep * @(open|flock) target/out/seed=1" 0 -
+  "sweep * @(open|flock) target/out/seed=[12]" 0 -
 )
 
 # --- the commands. before_NAME is the directory `target` before the command

@@ -65,7 +65,8 @@ struct PathAt {
 /// calls fsync on the directory. If `path` is a symbolic link, its target is replaced and the link
 /// stays, but in an open directory the link is replaced. The new file has the permissions of the
 /// old one. Throws IoError if a step fails, or if `path` exists and is not a regular file. If the
-/// rename or a step before it fails, the old file is intact and the temporary file is removed.
+/// rename or a step before it fails, the old file is intact and the temporary file is removed. A
+/// kill can leave the temporary file: `path`.tmpPID.N.
 void write_file(const PathAt& path, std::span<const std::span<const std::byte>> parts);
 void write_file(const PathAt& path, std::string_view text);
 ///@}

@@ -119,7 +119,8 @@ check_again() {
   else expect 0 "${again[@]}"; fi
   checks=$((checks + 1))
   [[ $(contents) == "$after" ]] || fail "$what: after a second start: $(diff <(echo "$after") <(contents))"
-  ok test -z "$(find target -name '*.tmp*')"
+  # A command without a directory of its own does not know whose temporary file it finds.
+  [[ $1 == @(causality|export|plot) ]] || ok test -z "$(find target -name '*.tmp*')"
   ok test "$(users)" == "$mine"
 }
 # is_allowed CALL CODE: returns whether the table contains this exit code for this failure

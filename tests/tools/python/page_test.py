@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tests that tools/python/README.md shows the output of its programs, and that its lines for CI work.
+"""Tests that the pages of tools/python show the output of their programs, and that the lines for CI work.
 
     PYTHONPATH=build/release/python python3 tests/tools/python/page_test.py
 """
@@ -18,7 +18,7 @@ except ImportError:
 import heed
 
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(pathlib.Path(heed.__file__).absolute().parents[1])}
-PAGE = (pathlib.Path(__file__).resolve().parents[3] / "tools/python/README.md").read_text()
+ROOT = pathlib.Path(__file__).resolve().parents[3]
 
 
 def installed(module):
@@ -35,27 +35,37 @@ def normalized(text):
     return re.sub(r"(\.[0-9]{6})[0-9]+", r"\1", " ".join(text.split()))
 
 
+def run_programs(page, folder):
+    """Runs the programs of a page in `folder`, and compares their outputs. Returns their texts by name."""
+    programs = dict(re.findall(r"```python\n# (\w+\.py)\n(.*?)```", page, re.DOTALL))
+    assert len(programs) == page.count("```python")
+    for name, text in programs.items():
+        (pathlib.Path(folder) / name).write_text(text)
+    commands = re.findall(r"^    \$ (.*)\n((?:    [^$].*\n)+)", page, re.MULTILINE)
+    assert len(commands) == page.count("    $ ") > 0
+    for command, shown in commands:
+        if not installed("torch") and any("torch" in text for name, text in programs.items() if name in command):
+            print(f"left out, because PyTorch is not installed: {command}")
+            continue
+        done = run(command, folder)
+        expected = ".*".join(map(re.escape, normalized(shown).split("...")))
+        assert re.fullmatch(expected, normalized(done.stdout)), f"{command}: {done}"
+    return programs
+
+
 def main():
-    has_torch, has_pytest = installed("torch"), installed("pytest")
-    assert len(PAGE.splitlines()) <= 130, "the page has more than 130 lines"
     with tempfile.TemporaryDirectory() as folder:
-        programs = re.findall(r"```python\n# (\w+\.py)\n(.*?)```", PAGE, re.DOTALL)
-        assert len(programs) == PAGE.count("```python") == 4
-        for name, text in programs:
-            (pathlib.Path(folder) / name).write_text(text)
-        commands = re.findall(r"^    \$ (.*)\n((?:    [^$].*\n)+)", PAGE, re.MULTILINE)
-        assert len(commands) == PAGE.count("    $ ") == 4
-        for command, shown in commands:
-            if not has_torch and any("torch" in text for name, text in programs if name in command):
-                print(f"left out, because PyTorch is not installed: {command}")
-                continue
-            done = run(command, folder)
-            expected = ".*".join(map(re.escape, normalized(shown).split("...")))
-            assert re.fullmatch(expected, normalized(done.stdout)), f"{command}: {done}"
-        steps = re.findall("- run: (python .*)", PAGE)
+        page = (ROOT / "tools/python/README.md").read_text()
+        assert len(page.splitlines()) <= 60, "tools/python/README.md has more than 60 lines"
+        assert len(run_programs(page, folder)) == 2
+        page = (ROOT / "tools/python/CHECKS.md").read_text()
+        assert len(page.splitlines()) <= 130, "tools/python/CHECKS.md has more than 130 lines"
+        programs = run_programs(page, folder)
+        assert len(programs) == 4
+        steps = re.findall("- run: (python .*)", page)
         assert len(steps) == 2
         for step in steps:
-            if "pytest" in step and not has_pytest:
+            if "pytest" in step and not installed("pytest"):
                 print(f"left out, because pytest is not installed: {step}")
                 continue
             done = run(step, folder)
@@ -65,7 +75,7 @@ def main():
             right = right.replace("return softmax(x) * dy", "return softmax(x) * (dy - (softmax(x) * dy).sum())")
             with tempfile.TemporaryDirectory() as other:
                 (pathlib.Path(other) / "softmax.py").write_text(right)
-                (pathlib.Path(other) / "test_softmax.py").write_text(dict(programs)["test_softmax.py"])
+                (pathlib.Path(other) / "test_softmax.py").write_text(programs["test_softmax.py"])
                 done = run(step, other)
                 assert done.returncode == 0, f"{step}: {done}"
 

@@ -51,7 +51,7 @@ assert len(stated) >= 30, len(stated)
 skeleton = lambda line: re.sub(NUMBER, "N", " ".join(line.split()))
 shown = [line for line in guide.splitlines() if line.startswith("    ") and not line.strip().startswith("heed ")]
 assert len(shown) == 8, shown
-examples = re.findall(r"(?m)^\| (?:`(.*?)`|none) \| .* \| (?:the cell )?(L\dH\d(?:\[\d,\d\])?).* \|$", guide)
+examples = re.findall(r"(?m)^\| (?:`(.*?)`|\(no mark\)) \| .* \| (?:the cell )?(L\dH\d(?:\[\d,\d\])?).* \|$", guide)
 assert len(examples) == 5, examples
 
 

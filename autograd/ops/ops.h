@@ -203,8 +203,8 @@ Tensor cumsum(const Tensor& x, std::int64_t axis);
 /// accepts int64. Throws ShapeError unless `shape` broadcasts to x's shape.
 Tensor sum_to(const Tensor& x, const Shape& shape);
 
-// ---- reductions without a gradient (ops/reduce.cpp): argmax() returns int64, and any() and all()
-//      return bool8. `axes` and keepdim have the same meaning as in the section above.
+// ---- reductions without a gradient: the result is int64 or, for any and all, bool8
+//      (ops/reduce.cpp). `axes` and keepdim have the same meaning as in the section above.
 
 ///@{
 /// Returns bool8: true if any (all) of the reduced elements are true. For 0 elements, any() returns

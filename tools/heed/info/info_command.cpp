@@ -27,7 +27,7 @@ constexpr auto kRunKeys = joined(kOfRun, kModelKeys, kActivations);
 // Returns the settings of config.toml as an object. Its keys have _ in place of -.
 Value config_value(const nn::RunConfig& config) {
   Value object = Value::object();
-  for (const nn::TomlItem& item : nn::read_toml(nn::to_toml(config), "config.toml")) {
+  for (const nn::TomlItem& item : nn::read_toml(nn::to_toml(config), nn::RunFolder::kConfig)) {
     if (item.key.empty()) continue;
     std::string key = item.key;
     std::replace(key.begin(), key.end(), '-', '_');
@@ -115,7 +115,7 @@ void info_command(Command& c) {
       fmt::format("  heed info\n  heed info {}", example.file(nn::RunFolder::kModel).string());
   c.notes =
       "[JSON]\n"
-      "config has the settings of config.toml, with _ in place of -. vocabulary has the symbol of "
+      "config has the settings of the run, with _ in place of -. vocabulary has the symbol of "
       "each\ntoken, by id. ids has the tokens of --prompt, with those that the task adds.";
   auto run = std::make_shared<std::string>(), prompt = std::make_shared<std::string>();
   c.arguments = 1;

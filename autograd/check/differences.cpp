@@ -33,11 +33,24 @@ struct Points {
         far_right(f(2 * h)) {}
 };
 
+// Returns the part of a difference's error that noise causes at step h. The absolute weights of the
+// six points add up to 3.3 / h.
+double least_error(double noise, double h) { return 4 * noise / h; }
+
 // Returns the extrapolated difference of output o.
 Difference at_step(const Points& p, std::size_t o, double noise, double epsilon) {
   const double h = p.h, m = p.middle[o];
   // An output that nearly cancels at t = 0 is rounded more coarsely at the other points.
   noise = std::max(noise, epsilon * std::max(std::abs(p.far_left[o]), std::abs(p.far_right[o])));
+  Difference d;
+  d.step = h;
+  for (const Values* y :
+       {&p.near_left, &p.near_right, &p.left, &p.right, &p.far_left, &p.far_right})
+    d.moves |= !((*y)[o] == m);
+  if (!d.moves) {  // most outputs, if a single entry moves
+    d.error = least_error(noise, h), d.jump_noise = 64 * noise / h;
+    return d;
+  }
   const double inner = p.near_right[o] - p.near_left[o], outer = p.right[o] - p.left[o],
                outermost = p.far_right[o] - p.far_left[o];
   const double near_bend = p.near_right[o] + p.near_left[o] - 2 * m,
@@ -48,11 +61,9 @@ Difference at_step(const Points& p, std::size_t o, double noise, double epsilon)
   // Two estimates of the second derivative, from the inner and from the outer points, are then not
   // equal. `uneven` is h times their distance; noise causes up to 22 noise / h of it.
   const double uneven = std::abs(64 * near_bend - 20 * bend + far_bend) / (12 * h);
-  Difference d;
-  d.step = h;
   d.value = (16 * fine - coarse) / 15;
-  // The absolute weights of the six points add up to 3.3 / h.
-  d.error = std::abs(fine - coarse) + std::max(0.0, uneven - 24 * noise / h) + 4 * noise / h;
+  d.error =
+      std::abs(fine - coarse) + std::max(0.0, uneven - 24 * noise / h) + least_error(noise, h);
   // The jump is the right slope minus the left slope. If f is smooth, the jump halves when the step
   // is halved.
   d.jump = std::abs(near_bend) / (h / 2);
@@ -63,9 +74,6 @@ Difference at_step(const Points& p, std::size_t o, double noise, double epsilon)
   if (d.kink)
     d.reach = 1.01 * std::abs(4 * near_bend - bend) / (2 * h) + 2 * std::abs(fine - coarse) +
               d.jump_noise / 4;
-  for (const Values* y :
-       {&p.near_left, &p.near_right, &p.left, &p.right, &p.far_left, &p.far_right})
-    d.moves |= !((*y)[o] == m);
   return d;
 }
 
@@ -132,17 +140,21 @@ std::vector<Difference> best_differences(const Line& f, std::span<const double> 
   for (Difference& d : best) d.error = HUGE_VAL;
   double smallest = HUGE_VAL;
   double largest = 0;  // largest |value| of the results so far
-  const auto needs = [&](const Difference& d, double step) {
+  const auto needs = [&](std::size_t o, double step) {
+    const Difference& d = best[o];
+    // No result of this step could be better.
+    if (!d.kink && d.error <= least_error(noise[o], step * scale)) return false;
     if (step < kTiny && (single || (!d.kink && d.step > smallest))) return false;
     // An output that does not move has the derivative 0. Its error must be small beside the others.
     return d.kink || !(d.error <= kGoodEnough * (d.moves ? std::abs(d.value) : largest));
   };
   for (const double step : kSteps) {
-    const auto needs_this = [&](const Difference& d) { return needs(d, step); };
-    if (std::none_of(best.begin(), best.end(), needs_this)) continue;
+    std::vector<std::size_t> needed;
+    for (std::size_t o = 0; o < best.size(); ++o)
+      if (needs(o, step)) needed.push_back(o);
+    if (needed.empty()) continue;
     const Points points(f, step * scale);
-    for (std::size_t o = 0; o < best.size(); ++o) {
-      if (!needs_this(best[o])) continue;
+    for (const std::size_t o : needed) {
       const Difference d = at_step(points, o, noise[o], single ? 0x1p-24 : 0x1p-53);
       const bool moves = best[o].moves || d.moves;
       const bool takes = better(d, best[o]) && !hides_kink(d, best[o]);

@@ -15,6 +15,9 @@ using Values = std::vector<double>;
 // This happens, for example, beside a pole or an edge of the domain of f.
 constexpr double kSteps[] = {0x1p-9, 0x1p-13, 0x1p-5, 0x1p-17, 0x1p-2, 0x1p-25, 0x1p-33};
 constexpr double kTiny = 0x1p-20;
+// In float, the widest step is tried first, because it is usually the best one. A result is used if
+// it has no kink and the noise alone gives all other steps, of at most kNextWidest, a larger error.
+constexpr double kWidest = 0x1p-2, kNextWidest = 0x1p-5;
 constexpr double kGoodEnough = 0x1p-33;  // stop at this fraction of the value: ten digits
 
 // The values of all outputs at 0, +-h/2, +-h and +-2h.
@@ -143,11 +146,20 @@ std::vector<Difference> best_differences(const Line& f, std::span<const double> 
   const auto needs = [&](std::size_t o, double step) {
     const Difference& d = best[o];
     // No result of this step could be better.
-    if (!d.kink && d.error <= least_error(noise[o], step * scale)) return false;
+    if (!d.kink && (d.error <= least_error(noise[o], step * scale) || d.step == step * scale))
+      return false;
     if (step < kTiny && (single || (!d.kink && d.step > smallest))) return false;
     // An output that does not move has the derivative 0. Its error must be small beside the others.
     return d.kink || !(d.error <= kGoodEnough * (d.moves ? std::abs(d.value) : largest));
   };
+  const double epsilon = single ? 0x1p-24 : 0x1p-53;
+  if (single) {
+    const Points points(f, kWidest * scale);
+    for (std::size_t o = 0; o < best.size(); ++o) {
+      const Difference d = at_step(points, o, noise[o], epsilon);
+      if (!d.kink && d.error <= least_error(noise[o], kNextWidest * scale)) best[o] = d;
+    }
+  }
   for (const double step : kSteps) {
     std::vector<std::size_t> needed;
     for (std::size_t o = 0; o < best.size(); ++o)
@@ -155,7 +167,7 @@ std::vector<Difference> best_differences(const Line& f, std::span<const double> 
     if (needed.empty()) continue;
     const Points points(f, step * scale);
     for (const std::size_t o : needed) {
-      const Difference d = at_step(points, o, noise[o], single ? 0x1p-24 : 0x1p-53);
+      const Difference d = at_step(points, o, noise[o], epsilon);
       const bool moves = best[o].moves || d.moves;
       const bool takes = better(d, best[o]) && !hides_kink(d, best[o]);
       // A coarse step can find a far smaller jump than a fine step. Gradients in both ranges pass.

@@ -51,11 +51,12 @@ struct Derivatives {
 struct CheckOptions {
   /// Seed of the random cotangents and directions. The same seed gives the same report.
   std::uint64_t seed = 1;
-  /// Largest number of entries that are compared one by one. If the inputs have more entries, about
-  /// this many of them are compared: an evenly spread sample, with at least 16 entries of each
-  /// input. Each input that has more entries than its sample is also checked in one random
-  /// direction, along which all its entries move. There, each output is compared by itself, which
-  /// needs one call of backward for each output. More than 10,000 outputs are compared in groups.
+  /// Number of entries that are compared one by one. If the inputs have more entries, about this
+  /// many of them are compared: an evenly spread sample, with at least 16 entries of each input.
+  /// Each input that has more entries than its sample is also checked in one random direction,
+  /// along which all its entries move. There, each output is compared by itself, which needs one
+  /// call of backward for each output. More than 10,000 outputs are compared in groups. If all
+  /// entries of an input need fewer calls than its direction, they are compared instead.
   std::int64_t max_entries = 1000;
   /// Highest order that is checked, 1 or 2. Order 2 without Derivatives::backward2 has the verdict
   /// kVacuous. The default 0 is 2 if there is a backward2, and otherwise 1.
@@ -97,7 +98,7 @@ CheckReport check_derivatives(const Derivatives<T>& f, const std::vector<std::ve
 /// An entry does not count as checked if differences cannot distinguish it from the rounding error
 /// of forward. If this is true for all entries of an input, the verdict is kVacuous. For each
 /// entry, forward runs about 6 to 60 times in double (up to 84 times beside a kink, a pole or an
-/// edge of its domain), and about 18 to 180 times in float.
+/// edge of its domain), and about 18 to 36 times in float (up to 216 times).
 ///
 /// The verdict is also kWrong if backward returns gradients of other lengths than the inputs, if a
 /// value or gradient is NaN or infinite, if a second run with the same arguments returns a result

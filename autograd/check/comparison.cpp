@@ -136,7 +136,8 @@ bool Checker::compare_smooth_outputs(Oracle oracle, const Direction& along) {
 std::int64_t Checker::sample_size(std::size_t input, std::int64_t count) const {
   const auto n = std::int64_t(starts_[input + 1] - starts_[input]);
   const double share = double(count) / double(f_.x.size());
-  const std::int64_t size = std::max(effort_.fewest, std::int64_t(std::min(share, 1.0) * double(n)));
+  const std::int64_t size =
+      std::max(effort_.fewest, std::int64_t(std::min(share, 1.0) * double(n)));
   const std::size_t calls = f_.backward ? std::min(cotangents_[0].size(), kMostGroups) : 0;
   return (n - size) * kEntryCalls <= std::int64_t(calls) ? n : std::min(n, size);
 }

@@ -15,9 +15,9 @@ using Values = std::vector<double>;
 // This happens, for example, beside a pole or an edge of the domain of f.
 constexpr double kSteps[] = {0x1p-9, 0x1p-13, 0x1p-5, 0x1p-17, 0x1p-2, 0x1p-25, 0x1p-33};
 constexpr double kTiny = 0x1p-20;
-// In float, the widest step is tried first, because it is usually the best one. A result is used if
-// it has no kink and the noise alone gives all other steps, of at most kNextWidest, a larger error.
-constexpr double kWidest = 0x1p-2, kNextWidest = 0x1p-5;
+// In float, the widest step is tried before all others, because the noise alone often gives these a
+// larger error.
+constexpr double kWidest = 0x1p-2;
 constexpr double kGoodEnough = 0x1p-33;  // stop at this fraction of the value: ten digits
 
 // The values of all outputs at 0, +-h/2, +-h and +-2h.
@@ -141,12 +141,14 @@ std::vector<Difference> best_differences(const Line& f, std::span<const double> 
                                          bool single) {
   std::vector<Difference> best(noise.size());  // a step is 0 until a result is finite
   for (Difference& d : best) d.error = HUGE_VAL;
+  std::vector<bool> tried(noise.size());  // true if the widest step gave a result without a kink
   double smallest = HUGE_VAL;
   double largest = 0;  // largest |value| of the results so far
   const auto needs = [&](std::size_t o, double step) {
     const Difference& d = best[o];
     // No result of this step could be better.
-    if (!d.kink && (d.error <= least_error(noise[o], step * scale) || d.step == step * scale))
+    if ((step == kWidest && tried[o]) ||
+        (!d.kink && d.error <= least_error(noise[o], step * scale)))
       return false;
     if (step < kTiny && (single || (!d.kink && d.step > smallest))) return false;
     // An output that does not move has the derivative 0. Its error must be small beside the others.
@@ -157,19 +159,20 @@ std::vector<Difference> best_differences(const Line& f, std::span<const double> 
     const Points points(f, kWidest * scale);
     for (std::size_t o = 0; o < best.size(); ++o) {
       const Difference d = at_step(points, o, noise[o], epsilon);
-      if (!d.kink && d.error <= least_error(noise[o], kNextWidest * scale)) best[o] = d;
+      if (!d.kink && std::isfinite(d.error)) best[o] = d, tried[o] = true;
     }
   }
   for (const double step : kSteps) {
-    std::vector<std::size_t> needed;
-    for (std::size_t o = 0; o < best.size(); ++o)
-      if (needs(o, step)) needed.push_back(o);
-    if (needed.empty()) continue;
+    std::size_t first = 0;  // of the outputs that need this step
+    while (first < best.size() && !needs(first, step)) ++first;
+    if (first == best.size()) continue;
     const Points points(f, step * scale);
-    for (const std::size_t o : needed) {
+    for (std::size_t o = first; o < best.size(); ++o) {
+      if (!needs(o, step)) continue;
       const Difference d = at_step(points, o, noise[o], epsilon);
       const bool moves = best[o].moves || d.moves;
-      const bool takes = better(d, best[o]) && !hides_kink(d, best[o]);
+      const bool takes = (better(d, best[o]) && !hides_kink(d, best[o])) ||
+                         (step == kSteps[0] && hides_kink(best[o], d));
       // A coarse step can find a far smaller jump than a fine step. Gradients in both ranges pass.
       const bool joins = d.kink && best[o].kink && (takes || step <= kSteps[0]);
       const double reach = std::abs(d.value - best[o].value) + std::max(d.reach, best[o].reach);
@@ -187,16 +190,24 @@ std::vector<Difference> best_differences(const Line& f, std::span<const double> 
 
 std::vector<Difference> differences(const Line& f, std::span<const double> noise, double scale,
                                     bool single) {
-  std::vector<Difference> best = best_differences(f, noise, scale, single);
-  if (!single) return best;
   // In float, the estimated error of a single step can be small by accident. In double, the first
-  // step is usually exact enough.
-  for (const double other : {0.75, 0.625}) {
-    const std::vector<Difference> again = best_differences(f, noise, other * scale, single);
-    for (std::size_t o = 0; o < best.size(); ++o) {
-      best[o].error = std::max(best[o].error, 2 * std::abs(again[o].value - best[o].value));
-      best[o].moves |= again[o].moves;
+  // step is usually exact enough. Only the values of other steps are kept, to save memory.
+  const std::vector<double> factors = single ? std::vector{0.75, 0.625} : std::vector<double>();
+  std::vector<Values> others;
+  std::vector<bool> moves(noise.size());
+  for (const double factor : factors) {
+    const std::vector<Difference> found = best_differences(f, noise, factor * scale, single);
+    others.emplace_back().reserve(found.size());
+    for (std::size_t o = 0; o < found.size(); ++o) {
+      others.back().push_back(found[o].value);
+      moves[o] = moves[o] || found[o].moves;
     }
+  }
+  std::vector<Difference> best = best_differences(f, noise, scale, single);
+  for (std::size_t o = 0; o < best.size(); ++o) {
+    for (const Values& other : others)
+      best[o].error = std::max(best[o].error, 2 * std::abs(other[o] - best[o].value));
+    best[o].moves |= moves[o];
   }
   return best;
 }

@@ -122,9 +122,9 @@ class ProblemCalls : public ForeignCalls {
         inputs_(shapes.inputs),
         outputs_(shapes.outputs),
         grad_outputs_(shapes.outputs),
-        tangents_(shapes.inputs),
-        by_inputs_(shapes.inputs),
-        by_grad_outputs_(shapes.outputs),
+        tangents_(p.backward2 || p.jvp ? shapes.inputs : std::vector<Shape>()),
+        by_inputs_(p.backward2 ? shapes.inputs : std::vector<Shape>()),
+        by_grad_outputs_(p.backward2 || p.jvp ? shapes.outputs : std::vector<Shape>()),
         gradients_{Buffers<T>(shapes.inputs), Buffers<T>(shapes.inputs)} {
     caller = p.caller ? p.caller : "", layouts = p.layouts;
     call = [this](const Values& x, const Values* v, const PlacedArray& placed) {

@@ -51,12 +51,11 @@ struct Derivatives {
 struct CheckOptions {
   /// Seed of the random cotangents and directions. The same seed gives the same report.
   std::uint64_t seed = 1;
-  /// Number of entries that are compared one by one. If the inputs have more entries, about this
-  /// many of them are compared: an evenly spread sample, with at least 16 entries of each input.
-  /// Each input that has more entries than its sample is also checked in one random direction,
-  /// along which all its entries move. There, each output is compared by itself, which needs one
-  /// call of backward for each output. More than 10,000 outputs are compared in groups. If all
-  /// entries of an input need fewer calls than its direction, they are compared instead.
+  /// Largest number of entries that are compared one by one. If the inputs have more entries, about
+  /// this many of them are compared: an evenly spread sample, with at least 16 entries of each
+  /// input. Each input that has more entries than its sample is also checked in one random
+  /// direction, along which all its entries move. There, each output is compared by itself, which
+  /// needs one call of backward for each output. More than 10,000 outputs are compared in groups.
   std::int64_t max_entries = 1000;
   /// Highest order that is checked, 1 or 2. Order 2 without Derivatives::backward2 has the verdict
   /// kVacuous. The default 0 is 2 if there is a backward2, and otherwise 1.

@@ -360,6 +360,14 @@ void Checker::check_by(Oracle oracle) {
   judge(oracle, first);
 }
 
+// Returns the number of entries of one input that are compared one by one, if about `count` entries
+// of all inputs together are compared.
+std::int64_t Checker::sample_size(std::size_t input, std::int64_t count) const {
+  const auto n = std::int64_t(starts_[input + 1] - starts_[input]);
+  const double share = double(count) / double(f_.x.size());
+  return std::min(n, std::max(effort_.fewest, std::int64_t(std::min(share, 1.0) * double(n))));
+}
+
 // Returns a sample of the entries of one input: a random one of each of `taken` pieces, because
 // evenly spaced entries could all be in one column. The sample for one number `draw` is the same
 // each time, so that the check ends after its entries were moved off their kinks.

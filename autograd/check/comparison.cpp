@@ -19,8 +19,6 @@ constexpr std::int64_t kMostEntries = 4096;
 constexpr int kMostSearches = 32;
 // In a random direction, the outputs are compared in at most this many groups.
 constexpr std::size_t kMostGroups = 10000;
-// Calls of forward that the comparison of one entry usually needs.
-constexpr std::int64_t kEntryCalls = 32;
 // If a function has more outputs than this, the error text does not name the wrong output.
 constexpr std::size_t kMostOutputs = 4096;
 // If a tolerance is at most this fraction of the terms, the entry needs no second comparison with a
@@ -129,17 +127,6 @@ bool Checker::compare_smooth_outputs(Oracle oracle, const Direction& along) {
   e.along = along;
   comparisons_.push_back(e);
   return e.passes();
-}
-
-// Returns the number of entries of one input that are compared one by one, if about `count` entries
-// of all inputs together are compared: all of them if a direction would need more calls.
-std::int64_t Checker::sample_size(std::size_t input, std::int64_t count) const {
-  const auto n = std::int64_t(starts_[input + 1] - starts_[input]);
-  const double share = double(count) / double(f_.x.size());
-  const std::int64_t size =
-      std::max(effort_.fewest, std::int64_t(std::min(share, 1.0) * double(n)));
-  const std::size_t calls = f_.backward ? std::min(cotangents_[0].size(), kMostGroups) : 0;
-  return (n - size) * kEntryCalls <= std::int64_t(calls) ? n : std::min(n, size);
 }
 
 // Compares a sample of the entries of each input. Returns false if an entry fails or is on a kink.

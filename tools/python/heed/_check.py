@@ -45,7 +45,7 @@ def check_vjp(
         seed: seed of the random dys and directions, from 0 to 2^64 - 1. The same seed gives
             the same report.
         max_entries: number of entries that are compared one by one, at least 1; but at least 16 of each
-            input. Other entries are compared together, in a random direction, or one by one if that is faster.
+            input. Other entries are compared together, in a random direction.
         order: 2 also checks the second derivative.
         backward2: the backward pass of `backward`, for order 2: backward2(*inputs, *dys, *tangents), with
             one tangent for each input. It returns the gradients of sum(gradient * tangent), over all

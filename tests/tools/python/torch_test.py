@@ -203,9 +203,8 @@ class Torch(unittest.TestCase):
         report = check(lambda x, w, b: torch.nn.functional.layer_norm(x, (64,), w, b), inputs)
         self.assertTrue(report, report.text)
         found = json.loads(report.json)
-        self.assertEqual(found["checked"], 1097)  # all entries of w and b, and 969 of x
-        self.assertLess(found["forward_calls"], 32000)
-        self.assertLess(found["backward_calls"], 4200)
+        self.assertEqual(found["checked"], 1001)
+        self.assertLess(found["forward_calls"], 30000)
 
     def test_repeated_calls(self):
         class Kept(Softmax):

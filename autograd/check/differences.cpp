@@ -15,8 +15,8 @@ using Values = std::vector<double>;
 // This happens, for example, beside a pole or an edge of the domain of f.
 constexpr double kSteps[] = {0x1p-9, 0x1p-13, 0x1p-5, 0x1p-17, 0x1p-2, 0x1p-25, 0x1p-33};
 constexpr double kTiny = 0x1p-20;
-// In float, the widest step is tried before all others, because the noise alone often gives these a
-// larger error.
+// In float, the widest step is tried before all others, because it is often the best one. A step is
+// left out if the noise alone gives it an error that is larger than the smallest error so far.
 constexpr double kWidest = 0x1p-2;
 constexpr double kGoodEnough = 0x1p-33;  // stop at this fraction of the value: ten digits
 
@@ -157,10 +157,10 @@ std::vector<Difference> best_differences(const Line& f, std::span<const double> 
   const double epsilon = single ? 0x1p-24 : 0x1p-53;
   if (single) {
     const Points points(f, kWidest * scale);
-    for (std::size_t o = 0; o < best.size(); ++o) {
-      const Difference d = at_step(points, o, noise[o], epsilon);
-      if (!d.kink && std::isfinite(d.error)) best[o] = d, tried[o] = true;
-    }
+    for (std::size_t o = 0; o < best.size(); ++o)
+      if (const Difference d = at_step(points, o, noise[o], epsilon);
+          !d.kink && std::isfinite(d.error))
+        best[o] = d, tried[o] = true;
   }
   for (const double step : kSteps) {
     std::size_t first = 0;  // of the outputs that need this step
@@ -171,6 +171,7 @@ std::vector<Difference> best_differences(const Line& f, std::span<const double> 
       if (!needs(o, step)) continue;
       const Difference d = at_step(points, o, noise[o], epsilon);
       const bool moves = best[o].moves || d.moves;
+      // The widest step, tried before the first one, must not hide a kink either.
       const bool takes = (better(d, best[o]) && !hides_kink(d, best[o])) ||
                          (step == kSteps[0] && hides_kink(best[o], d));
       // A coarse step can find a far smaller jump than a fine step. Gradients in both ranges pass.
@@ -192,10 +193,10 @@ std::vector<Difference> differences(const Line& f, std::span<const double> noise
                                     bool single) {
   // In float, the estimated error of a single step can be small by accident. In double, the first
   // step is usually exact enough. Only the values of other steps are kept, to save memory.
-  const std::vector<double> factors = single ? std::vector{0.75, 0.625} : std::vector<double>();
   std::vector<Values> others;
   std::vector<bool> moves(noise.size());
-  for (const double factor : factors) {
+  for (const double factor : {0.75, 0.625}) {
+    if (!single) break;
     const std::vector<Difference> found = best_differences(f, noise, factor * scale, single);
     others.emplace_back().reserve(found.size());
     for (std::size_t o = 0; o < found.size(); ++o) {

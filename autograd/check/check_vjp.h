@@ -97,7 +97,7 @@ CheckReport check_derivatives(const Derivatives<T>& f, const std::vector<std::ve
 /// An entry does not count as checked if differences cannot distinguish it from the rounding error
 /// of forward. If this is true for all entries of an input, the verdict is kVacuous. For each
 /// entry, forward runs about 6 to 60 times in double (up to 84 times beside a kink, a pole or an
-/// edge of its domain), and about 18 to 180 times in float.
+/// edge of its domain), and about 18 to 54 times in float (up to 216 times).
 ///
 /// The verdict is also kWrong if backward returns gradients of other lengths than the inputs, if a
 /// value or gradient is NaN or infinite, if a second run with the same arguments returns a result

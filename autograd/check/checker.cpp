@@ -322,8 +322,17 @@ void Checker::check_linearity() {
   for (std::size_t k = 0; k < expected.size(); ++k) expected[k] += factor * gradients_[1][k];
   const Values g = f_.backward(f_.x, sum);
   if (std::ranges::any_of(g, [](double e) { return std::isinf(e); })) return;  // overflow
-  if (const auto k = find_difference(g, expected, f_.inputs, f_,
-                                     [&] { return noise_of_backward(sum, g, false); }))
+  const auto noise = [&] {
+    const Values y = f_.forward(f_.x);
+    double largest = 0;
+    for (std::size_t o = 0; o < y.size(); ++o) largest = std::max(largest, std::abs(y[o] * sum[o]));
+    Values all = noise_of_backward(sum, g, false);
+    // Terms of the size of dy * y / x may cancel, as those of a softmax with a single large output.
+    for (std::size_t k = 0; k < all.size(); ++k)
+      all[k] += kRoundings * f_.roundoff() * largest / own_scale(k);
+    return all;
+  };
+  if (const auto k = find_difference(g, expected, f_.inputs, f_, noise))
     fail(text + "u + w it returns " + number_text(g[*k]) + " for " + entry_at(*k).name() +
          ", for u and w alone " + number_text(gradients_[0][*k]) + " and " +
          number_text(factor * gradients_[1][*k]));

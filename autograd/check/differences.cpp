@@ -15,6 +15,9 @@ using Values = std::vector<double>;
 // This happens, for example, beside a pole or an edge of the domain of f.
 constexpr double kSteps[] = {0x1p-9, 0x1p-13, 0x1p-5, 0x1p-17, 0x1p-2, 0x1p-25, 0x1p-33};
 constexpr double kTiny = 0x1p-20;
+// In float, the widest step is tried before all others, because it is often the best one. A step is
+// left out if the noise alone gives it an error that is larger than the smallest error so far.
+constexpr double kWidest = 0x1p-2;
 constexpr double kGoodEnough = 0x1p-33;  // stop at this fraction of the value: ten digits
 
 // The values of all outputs at 0, +-h/2, +-h and +-2h.
@@ -33,11 +36,24 @@ struct Points {
         far_right(f(2 * h)) {}
 };
 
+// Returns the part of a difference's error that noise causes at step h. The absolute weights of the
+// six points add up to 3.3 / h.
+double least_error(double noise, double h) { return 4 * noise / h; }
+
 // Returns the extrapolated difference of output o.
 Difference at_step(const Points& p, std::size_t o, double noise, double epsilon) {
   const double h = p.h, m = p.middle[o];
   // An output that nearly cancels at t = 0 is rounded more coarsely at the other points.
   noise = std::max(noise, epsilon * std::max(std::abs(p.far_left[o]), std::abs(p.far_right[o])));
+  Difference d;
+  d.step = h;
+  for (const Values* y :
+       {&p.near_left, &p.near_right, &p.left, &p.right, &p.far_left, &p.far_right})
+    d.moves |= !((*y)[o] == m);
+  if (!d.moves) {  // most outputs, if a single entry moves
+    d.error = least_error(noise, h), d.jump_noise = 64 * noise / h;
+    return d;
+  }
   const double inner = p.near_right[o] - p.near_left[o], outer = p.right[o] - p.left[o],
                outermost = p.far_right[o] - p.far_left[o];
   const double near_bend = p.near_right[o] + p.near_left[o] - 2 * m,
@@ -48,11 +64,9 @@ Difference at_step(const Points& p, std::size_t o, double noise, double epsilon)
   // Two estimates of the second derivative, from the inner and from the outer points, are then not
   // equal. `uneven` is h times their distance; noise causes up to 22 noise / h of it.
   const double uneven = std::abs(64 * near_bend - 20 * bend + far_bend) / (12 * h);
-  Difference d;
-  d.step = h;
   d.value = (16 * fine - coarse) / 15;
-  // The absolute weights of the six points add up to 3.3 / h.
-  d.error = std::abs(fine - coarse) + std::max(0.0, uneven - 24 * noise / h) + 4 * noise / h;
+  d.error =
+      std::abs(fine - coarse) + std::max(0.0, uneven - 24 * noise / h) + least_error(noise, h);
   // The jump is the right slope minus the left slope. If f is smooth, the jump halves when the step
   // is halved.
   d.jump = std::abs(near_bend) / (h / 2);
@@ -63,9 +77,6 @@ Difference at_step(const Points& p, std::size_t o, double noise, double epsilon)
   if (d.kink)
     d.reach = 1.01 * std::abs(4 * near_bend - bend) / (2 * h) + 2 * std::abs(fine - coarse) +
               d.jump_noise / 4;
-  for (const Values* y :
-       {&p.near_left, &p.near_right, &p.left, &p.right, &p.far_left, &p.far_right})
-    d.moves |= !((*y)[o] == m);
   return d;
 }
 
@@ -130,22 +141,39 @@ std::vector<Difference> best_differences(const Line& f, std::span<const double> 
                                          bool single) {
   std::vector<Difference> best(noise.size());  // a step is 0 until a result is finite
   for (Difference& d : best) d.error = HUGE_VAL;
+  std::vector<bool> tried(noise.size());  // true if the widest step gave a result without a kink
   double smallest = HUGE_VAL;
   double largest = 0;  // largest |value| of the results so far
-  const auto needs = [&](const Difference& d, double step) {
+  const auto needs = [&](std::size_t o, double step) {
+    const Difference& d = best[o];
+    // No result of this step could be better.
+    if ((step == kWidest && tried[o]) ||
+        (!d.kink && d.error <= least_error(noise[o], step * scale)))
+      return false;
     if (step < kTiny && (single || (!d.kink && d.step > smallest))) return false;
     // An output that does not move has the derivative 0. Its error must be small beside the others.
     return d.kink || !(d.error <= kGoodEnough * (d.moves ? std::abs(d.value) : largest));
   };
+  const double epsilon = single ? 0x1p-24 : 0x1p-53;
+  if (single) {
+    const Points points(f, kWidest * scale);
+    for (std::size_t o = 0; o < best.size(); ++o)
+      if (const Difference d = at_step(points, o, noise[o], epsilon);
+          !d.kink && std::isfinite(d.error))
+        best[o] = d, tried[o] = true;
+  }
   for (const double step : kSteps) {
-    const auto needs_this = [&](const Difference& d) { return needs(d, step); };
-    if (std::none_of(best.begin(), best.end(), needs_this)) continue;
+    std::size_t first = 0;  // of the outputs that need this step
+    while (first < best.size() && !needs(first, step)) ++first;
+    if (first == best.size()) continue;
     const Points points(f, step * scale);
-    for (std::size_t o = 0; o < best.size(); ++o) {
-      if (!needs_this(best[o])) continue;
-      const Difference d = at_step(points, o, noise[o], single ? 0x1p-24 : 0x1p-53);
+    for (std::size_t o = first; o < best.size(); ++o) {
+      if (!needs(o, step)) continue;
+      const Difference d = at_step(points, o, noise[o], epsilon);
       const bool moves = best[o].moves || d.moves;
-      const bool takes = better(d, best[o]) && !hides_kink(d, best[o]);
+      // The widest step, tried before the first one, must not hide a kink either.
+      const bool takes = (better(d, best[o]) && !hides_kink(d, best[o])) ||
+                         (step == kSteps[0] && hides_kink(best[o], d));
       // A coarse step can find a far smaller jump than a fine step. Gradients in both ranges pass.
       const bool joins = d.kink && best[o].kink && (takes || step <= kSteps[0]);
       const double reach = std::abs(d.value - best[o].value) + std::max(d.reach, best[o].reach);
@@ -163,16 +191,24 @@ std::vector<Difference> best_differences(const Line& f, std::span<const double> 
 
 std::vector<Difference> differences(const Line& f, std::span<const double> noise, double scale,
                                     bool single) {
-  std::vector<Difference> best = best_differences(f, noise, scale, single);
-  if (!single) return best;
   // In float, the estimated error of a single step can be small by accident. In double, the first
-  // step is usually exact enough.
-  for (const double other : {0.75, 0.625}) {
-    const std::vector<Difference> again = best_differences(f, noise, other * scale, single);
-    for (std::size_t o = 0; o < best.size(); ++o) {
-      best[o].error = std::max(best[o].error, 2 * std::abs(again[o].value - best[o].value));
-      best[o].moves |= again[o].moves;
+  // step is usually exact enough. Only the values of other steps are kept, to save memory.
+  std::vector<Values> others;
+  std::vector<bool> moves(noise.size());
+  for (const double factor : {0.75, 0.625}) {
+    if (!single) break;
+    const std::vector<Difference> found = best_differences(f, noise, factor * scale, single);
+    others.emplace_back().reserve(found.size());
+    for (std::size_t o = 0; o < found.size(); ++o) {
+      others.back().push_back(found[o].value);
+      moves[o] = moves[o] || found[o].moves;
     }
+  }
+  std::vector<Difference> best = best_differences(f, noise, scale, single);
+  for (std::size_t o = 0; o < best.size(); ++o) {
+    for (const Values& other : others)
+      best[o].error = std::max(best[o].error, 2 * std::abs(other[o] - best[o].value));
+    best[o].moves |= moves[o];
   }
   return best;
 }

@@ -20,12 +20,12 @@ struct Difference {
   double error = 0;
   double step = 0;        ///< step of t. f is evaluated at +-step/2, +-step and +-2 step
   bool kink = false;      ///< true if the output seems to have a kink at t = 0
+  bool moves = false;     ///< false if the output has the same bits at all points
   double jump = 0;        ///< |right slope - left slope|, at step/2
   double jump_noise = 0;  ///< a jump up to this size may be caused by the noise of f
   /// Half the distance of the left slope and the right slope, plus its estimated error, if there is
   /// a kink. Both slopes are between value - reach and value + reach.
   double reach = 0;
-  bool moves = false;  ///< false if the output has the same bits at all points
 };
 
 /// Returns an estimate of the rounding noise of each output at t = 0. The estimate is at least

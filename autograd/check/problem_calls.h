@@ -71,13 +71,17 @@ class Buffers {
   /// "input 0 at [2]" for the kind "input". Returns "" if there is none.
   std::string changed(const char* kind, const Values& values) {
     std::string found;
+    std::size_t array = 0;
+    std::int64_t at = -1;
     each_element([&, next = values.begin()](const T& e, std::size_t i, std::int64_t k) mutable {
       const auto right = T(*next++);
       if (std::memcmp(&e, &right, sizeof e) == 0) return true;
-      found = kind + (" " + std::to_string(i)) + " at " +
-              to_text(unravel(k, placements_[i].elements.shape));
+      array = i, at = k;
       return false;
     });
+    if (at >= 0)
+      found = kind + (" " + std::to_string(array)) + " at " +
+              to_text(unravel(at, placements_[array].elements.shape));
     for (std::size_t i = 0; has_gaps_ && found.empty() && i < buffers_.size(); ++i)
       if (std::memcmp(buffers_[i].data(), before_[i].data(), buffers_[i].size() * sizeof(T)) != 0)
         found = std::string("memory beside ") + kind + " " + std::to_string(i);
@@ -118,9 +122,9 @@ class ProblemCalls : public ForeignCalls {
         inputs_(shapes.inputs),
         outputs_(shapes.outputs),
         grad_outputs_(shapes.outputs),
-        tangents_(shapes.inputs),
-        by_inputs_(shapes.inputs),
-        by_grad_outputs_(shapes.outputs),
+        tangents_(p.backward2 || p.jvp ? shapes.inputs : std::vector<Shape>()),
+        by_inputs_(p.backward2 ? shapes.inputs : std::vector<Shape>()),
+        by_grad_outputs_(p.backward2 || p.jvp ? shapes.outputs : std::vector<Shape>()),
         gradients_{Buffers<T>(shapes.inputs), Buffers<T>(shapes.inputs)} {
     caller = p.caller ? p.caller : "", layouts = p.layouts;
     call = [this](const Values& x, const Values* v, const PlacedArray& placed) {

@@ -6,7 +6,8 @@
 #   are those of an undisturbed command.
 # - The state of a run that was saved is whole, and no other file is torn. A result is the old one, the new one, or
 #   marked as incomplete.
-# - Files of the user, also with names like those that heed writes, stay. At most one temporary file is left for each thread that writes.
+# - Files of the user, also with names like those that heed writes, stay. At most one temporary file is left for each
+#   thread that writes.
 # - The command then succeeds, and the files are those of an undisturbed command.
 # Usage: [FAULTS="kill ENOSPC EIO EACCES EINTR short"] [COMMANDS="train resume"] [EVERY=3] faults_test.sh PATH-TO-HEED
 # PATH-TO-failing_calls.so. The fault "short" lets a write store half of its bytes, and the fault "new" lets operator new
@@ -92,7 +93,7 @@ users() { find target -type f \( -name '*mine*' -o -name notes.txt -o -name dS_L
 # check_saved NAME: checks what the directory contains after a fault
 check_saved() {
   local run most=1
-  [[ $1 == sweep ]] && most=2               # the runs are killed before the same call
+  [[ $1 == sweep ]] && most=2  # the runs are killed before the same call
   [[ $1 == @(study|restudy) ]] && most=3  # arrays, pictures and the page are written by three threads
   ok test "$(users)" == "$mine"
   ok test "$(find target -name '*.tmp*' | wc -l)" -le $most

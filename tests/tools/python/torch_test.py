@@ -4,6 +4,7 @@
     PYTHONPATH=build/release/python python3 tests/tools/python/torch_test.py
 """
 import doctest
+import json
 import os
 import signal
 import sys
@@ -195,6 +196,15 @@ class Torch(unittest.TestCase):
         self.assertIn("; layouts 6 of 6, repeated 4 of 4; negative strides: not in PyTorch; ", report.text)
         report = check(Wrong, leaf(3, 4))
         self.assertIn("wrong: with the gradient of output 0 missing, backward returns 0 ", report.text)
+
+    def test_calls_of_a_layer_norm_in_float32(self):
+        torch.manual_seed(0)
+        inputs = [torch.randn(shape, requires_grad=True) for shape in ((64, 64), 64, 64)]
+        report = check(lambda x, w, b: torch.nn.functional.layer_norm(x, (64,), w, b), inputs)
+        self.assertTrue(report, report.text)
+        found = json.loads(report.json)
+        self.assertEqual(found["checked"], 1001)
+        self.assertLess(found["forward_calls"], 30000)
 
     def test_repeated_calls(self):
         class Kept(Softmax):

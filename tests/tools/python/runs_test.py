@@ -71,11 +71,15 @@ class Runs(Place):
                          ["induction", 32, False, 2e-3, "3..24"])  # fmt: skip
         self.assertEqual((info["saved_step"], run.result["steps"], len(run.vocabulary)), (30, 30, 33))
         self.assertEqual(run.encode("abB"), [32, 0, 1, 27])
-        for text, prompt in (("?", "prompt: '?'"), ("a" * 99, "at most 48")):
+        for text, prompt in (("?", "prompt: '?'"), ("-h", "prompt: '-'"), ("a" * 99, "at most 48")):
             with self.assertRaisesRegex(heed.Error, re.escape(prompt)):
                 run.encode(text)
         self.assertIn("runs/a", [r.path for r in heed.runs("runs")])
+        self.assertEqual(len(heed.runs()), len(heed.runs("runs")))
         self.assertRaises(heed.Error, heed.runs, "no")
+        with self.assertRaisesRegex(heed.Error, "model.safetensors is a file, not the directory of a run"):
+            heed.load("runs/a/model.safetensors")
+        self.assertRaises(heed.Error, heed.load, "--help")
 
     def test_metrics_are_metrics_csv(self):
         metrics, losses = self.run_.metrics, self.run_.metrics["loss"]
@@ -84,6 +88,10 @@ class Runs(Place):
         self.assertEqual(list(np.flatnonzero(np.isfinite(metrics["eval_loss"]))), [0, 10, 20, 30])
         lines = pathlib.Path("runs/a/metrics.csv").read_text().splitlines()
         self.assertEqual(losses[7], float(lines[8].split(",")[1]))
+        os.makedirs("cut", exist_ok=True)
+        for text, steps in (("step,loss\n0,1.5\n1,0.9", [0]), ("", None)):  # heed is writing the second row
+            pathlib.Path("cut/metrics.csv").write_text(text)
+            self.assertEqual(heed.Run("cut").metrics.get("step"), steps)
 
     def test_weights_are_those_of_the_file(self):
         weights = self.run_.weights()
@@ -92,6 +100,10 @@ class Runs(Place):
         for t in tensors:
             self.assertAlmostEqual(weights[t["name"]].std(dtype=float), t["std"], places=6)
         self.assertEqual(weights["tok.weight"].dtype, np.float32)
+        damaged = bytearray(pathlib.Path("runs/a/model.safetensors").read_bytes())
+        damaged[-1] ^= 1
+        pathlib.Path("runs/a/damaged.safetensors").write_bytes(damaged)
+        self.assertRaisesRegex(heed.Error, "checksum", self.run_.weights, "damaged.safetensors")
         weights["tok.weight"][0] = 0  # a copy
         self.assertTrue(self.run_.weights()["tok.weight"][0].any() and self.run_.weights("best.safetensors"))
 
@@ -116,7 +128,7 @@ class Runs(Place):
         self.assertAlmostEqual(run.evaluate(text="t.txt")["perplexity"], run.score(text="t.txt")["total"]["perplexity"])
         os.rename("t.txt", "moved.txt")
         self.assertIn("loss curve", run._repr_html_())
-        with self.assertRaisesRegex(ValueError, "an argument has 200000 bytes; Linux accepts 131071"):
+        with self.assertRaisesRegex(ValueError, "an argument has 200009 bytes; Linux accepts 131071"):
             run.encode("to" * 100_000)
 
     def test_loss_curve(self):
@@ -181,6 +193,19 @@ class Failures(Place):
             self.assertGreaterEqual(saved, int(steps.split("/")[0]))
             self.assertIn(f"stopped after step {saved} of 1000000 and saved", err)
             program("verify", "run", name)
+
+    def test_other_exceptions_end_the_program(self):
+        # A signal handler that raises an exception saves the run like Ctrl-C.
+        alarm = "import signal; signal.signal(signal.SIGALRM, lambda *_: 1 // 0); signal.alarm(2)"
+        done = subprocess.run([sys.executable, "-c", alarm + ENDLESS, "runs/alarm"], capture_output=True, text=True,
+                              timeout=60)  # fmt: skip
+        self.assertIn("ZeroDivisionError", done.stderr)
+        program("verify", "run", "runs/alarm")
+
+    def test_warnings_are_shown(self):
+        with contextlib.redirect_stderr(io.StringIO()) as stderr:
+            self.run_.study(prompt="abcab", show="paths")
+        self.assertIn("heed: warning: ", stderr.getvalue())
 
     def test_import_is_fast(self):
         code = "import time, sys; start = time.perf_counter(); import heed; print(time.perf_counter() - start)\n" \

@@ -137,8 +137,9 @@ Report resume(TrainArguments& a, const Command& c) {
   const nn::RunConfig& config = trainer.config();
   const std::int64_t end = nn::schedule(config).total_steps;
   if (config.schedule != nn::Decay::kConstant && config.steps > end && config.warmup <= end)
-    print_error(fmt::format("the {} schedule still ends at step {}; later steps use min-lr {}",
-                            nn::enum_name(config.schedule), end, config.min_lr));
+    print_error(
+        fmt::format("warning: the {} schedule still ends at step {}; later steps use min-lr {}",
+                    nn::enum_name(config.schedule), end, config.min_lr));
   lead_ranks(trainer, a.run.ranks);
   return train_run(trainer, folder, a.run);
 }

@@ -13,6 +13,7 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+INTERRUPTED = 130  # exit code after a signal, if the run was saved
 MAX_BYTES = 2**17  # of one argument on Linux, with a zero byte
 
 
@@ -50,9 +51,10 @@ def call(command: str, *arguments: Any, **options: Any) -> dict[str, Any]:
     an option out, True and False switch it on and off, and a list is joined by commas.
 
     Progress and warnings are printed to stderr, in a notebook to stdout. After Ctrl-C the program saves a training
-    run, and then KeyboardInterrupt is raised. Raises TypeError for an unknown option, and Error for other failures.
+    run, and then KeyboardInterrupt is raised, or Error if the run was not saved; a second Ctrl-C kills the program.
+    Raises TypeError for an unknown option, and Error for other failures.
     """
-    words = [path(), command, *map(_text, arguments), *_words(options), "--json"]
+    words = [path(), command, *_words(options), "--json", "--", *map(_text, arguments)]
     if (longest := max(len(os.fsencode(word)) for word in words)) >= MAX_BYTES:
         raise ValueError(f"an argument has {longest} bytes; Linux accepts {MAX_BYTES - 1}; use less, or a text file")
     with tempfile.TemporaryFile() as out:
@@ -63,12 +65,18 @@ def call(command: str, *arguments: Any, **options: Any) -> dict[str, Any]:
             lines = child.stderr or ()
             try:
                 errors = _errors(lines)
-            except KeyboardInterrupt:
+            except BaseException:  # KeyboardInterrupt, or an exception of the caller's signal handler
                 # A terminal and Jupyter send SIGINT to the program, too, and a second SIGINT would end it at once.
                 # SIGTERM after SIGINT does not.
                 child.send_signal(signal.SIGTERM)
-                _errors(lines)
-                child.wait()
+                try:
+                    errors = _errors(lines)
+                    code = child.wait()
+                except BaseException:
+                    child.kill()
+                    raise
+                if code not in (0, INTERRUPTED) and errors:
+                    raise Error(errors[-1], code) from None
                 raise
         out.seek(0)
         text = out.read()
@@ -90,14 +98,14 @@ def _words(options: dict[str, Any]) -> Iterator[str]:
         if type(value).__name__ in ("bool", "bool_"):  # also those of NumPy
             yield f"{key}={'true' if value else 'false'}"
         elif value is not None:
-            yield from (key, _text(value))
+            yield f"{key}={_text(value)}"
 
 
 def _errors(lines: Iterable[str]) -> list[str]:
     """Prints progress and warnings as they arrive. Returns the errors."""
     errors = []
     for line in lines:
-        if line.startswith("heed: ") and not line.startswith("heed: note: "):
+        if line.startswith("heed: ") and not line.startswith(("heed: note: ", "heed: warning: ")):
             errors.append(line[len("heed: ") :].rstrip())
         else:
             print(line, end="", file=sys.stdout if "ipykernel" in sys.modules else sys.stderr, flush=True)

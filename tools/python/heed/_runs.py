@@ -51,15 +51,17 @@ class Run:
     def metrics(self) -> dict[str, np.ndarray]:
         """The columns of metrics.csv. A value that was not measured is NaN."""
         with open(os.path.join(self.path, "metrics.csv"), newline="") as file:
-            header, *rows = csv.reader(file)
-        rows = [row for row in rows if len(row) == len(header)]  # the last one may be incomplete
+            lines = file.read().splitlines(keepends=True)
+        whole = [line for line in lines if line.endswith("\n")]  # the last one may be incomplete
+        header, *rows = csv.reader(whole or ["\n"])
         columns = {name: [row[i] or "nan" for row in rows] for i, name in enumerate(header)}
-        arrays = {name: np.array(texts, float) for name, texts in columns.items()}
-        return {**arrays, "step": arrays["step"].astype(int)}
+        return {name: np.array(texts, float).astype(int if name == "step" else float) for name, texts in columns.items()}
 
     def weights(self, file: str = "model.safetensors") -> dict[str, np.ndarray]:
         """Returns the weights by name. `file` is a weights file of the run, such as "best.safetensors"."""
-        return _safetensors.read(os.path.join(self.path, file))[0]
+        path = os.path.join(self.path, file)
+        call("info", path)  # checks the checksum
+        return _safetensors.read(path)[0]
 
     def encode(self, text: str) -> list[int]:
         """Returns the tokens of a prompt, with those that the task adds, such as a start token."""
@@ -171,12 +173,13 @@ def train(task: str | None = None, **options: Any) -> Run:
 def load(path: str | os.PathLike[str]) -> Run:
     """Returns the run in a directory. Raises Error if it is not a run, or is damaged."""
     run = Run(path)
-    run.info  # raises the error
+    if "run" not in run.info:
+        raise Error(f"{run} is a file, not the directory of a run; heed import makes a run of weights", 2)
     return run
 
 
-def runs(directory: str | os.PathLike[str] = "runs") -> list[Run]:
-    """Returns the runs in a directory, the newest last."""
+def runs(directory: str | os.PathLike[str] | None = None) -> list[Run]:
+    """Returns the runs in a directory, by default runs/, the newest last."""
     return [Run(row["run"]) for row in call("runs", runs=directory)["runs"]]
 
 

@@ -44,7 +44,7 @@ class Buffers {
   }
   Buffers(const Buffers&) = delete;
   Buffers& operator=(const Buffers&) = delete;
-  /// Copies the elements of all arrays, concatenated, into the arrays.
+  /// Copies `values`, the concatenated elements of all arrays, into the arrays.
   const heed_array* filled(const Values& values) {
     each_element([next = values.begin()](T& e, std::size_t, std::int64_t) mutable {
       e = T(*next++);
@@ -133,7 +133,8 @@ class ProblemCalls : public ForeignCalls {
       return run(x, v, inputs_, grad_outputs_);
     };
   }
-  /// Calls backward, after forward if the last call of forward had other inputs.
+  /// Calls backward. Calls forward before it if the last call of forward had other inputs, or if
+  /// backward refuses a second call after one forward.
   Values backward(const Values& x, const Values& v) {
     if (!stateless_ && (single_use || !ready_ || !inputs_.changed("input", x).empty()))
       call(x, nullptr, {});

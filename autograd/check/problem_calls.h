@@ -116,7 +116,7 @@ class ProblemCalls : public ForeignCalls {
  public:
   ProblemCalls(const heed_problem& p, const CheckedFunction& shapes, Calls& calls)
       : p_(p),
-        stateless_(p.size == 0),  // as_problem()
+        stateless_(p.size == 0),  // size is 0 only in the result of as_problem()
         calls_(calls),
         shapes_{shapes.inputs, shapes.outputs},
         inputs_(shapes.inputs),

@@ -83,8 +83,8 @@ class CallChecker {
     }
   }
 
-  // Counts the fourth kind of repetition: no call so far has changed its arguments, or the gradients
-  // that an earlier call returned.
+  // Counts the fourth kind of repetition: no call so far has changed its arguments, or the result
+  // of an earlier call of backward.
   void check_unchanged() {
     constexpr const char* kKept = "unchanged arrays";
     if (!f_.foreign) return not_applicable(report_.repeated, kKept, "copies");

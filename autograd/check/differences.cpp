@@ -72,8 +72,8 @@ Difference at_step(const Points& p, std::size_t o, double noise, double epsilon)
   d.jump = std::abs(near_bend) / (h / 2);
   d.jump_noise = 64 * noise / h;
   d.kink = d.jump > 0.75 * std::abs(bend) / h && d.jump > d.jump_noise;
-  // Curvature adds a part to the jump that is proportional to the step. In 4 * near_bend - bend, this
-  // part cancels. A kink beside t = 0 moves the fine difference.
+  // Curvature adds a part to the jump that is proportional to the step. This part cancels in
+  // 4 * near_bend - bend. A kink beside t = 0 moves the fine difference.
   if (d.kink)
     d.reach = 1.01 * std::abs(4 * near_bend - bend) / (2 * h) + 2 * std::abs(fine - coarse) +
               d.jump_noise / 4;

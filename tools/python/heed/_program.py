@@ -13,7 +13,7 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-MAX_BYTES = 2**17  # of one argument on Linux, with a zero byte
+MAX_BYTES = 2**17  # of one argument on Linux, including the zero byte at its end
 
 
 class Error(Exception):

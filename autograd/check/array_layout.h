@@ -12,7 +12,7 @@ enum class ArrayLayout {
   kOffset,       ///< contiguous, inside a larger array
   kTransposed,   ///< axes in reversed order in memory
   kEverySecond,  ///< every second element along the last axis that is longer than 1
-  kNegative,     ///< that axis reversed in memory
+  kNegative,     ///< the last axis that is longer than 1, reversed in memory
   kZeroStrides,  ///< one element for all indices
   kMissing,      ///< no memory: a gradient of an output that counts as zeros
 };
@@ -32,8 +32,9 @@ struct Placement {
 /// Returns the placement of an array in `layout`, with `gap` unused elements before and after it.
 Placement place(const Shape& shape, ArrayLayout layout, std::int64_t gap);
 
-/// Returns true if an array of this shape can be passed in `layout`, and is not contiguous then
-/// (except in kOffset and kMissing). For example, an array with one axis cannot be transposed.
+/// Returns true if an array of this shape can be passed in `layout` and is then not contiguous. For
+/// example, an array with one axis cannot be transposed. For kContiguous, kOffset and kMissing,
+/// returns true if the array has elements.
 bool applies(ArrayLayout layout, const Shape& shape);
 
 }  // namespace heed::autograd

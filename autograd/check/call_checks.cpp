@@ -83,7 +83,8 @@ class CallChecker {
     }
   }
 
-  // Counts the fourth kind of repetition: no call so far has changed the arrays of another call.
+  // Counts the fourth kind of repetition: no call so far has changed its arguments, or the result
+  // of an earlier call of backward.
   void check_unchanged() {
     constexpr const char* kKept = "unchanged arrays";
     if (!f_.foreign) return not_applicable(report_.repeated, kKept, "copies");
@@ -104,7 +105,7 @@ class CallChecker {
     return f_.foreign ? f_.foreign->call(f_.x, &v, placed) : f_.backward(f_.x, v);
   }
 
-  // Returns the arrays that can have this layout, one at a time.
+  // Returns a PlacedArray for each array that can have this layout.
   std::vector<PlacedArray> placed_arrays(ArrayLayout layout) const {
     std::vector<PlacedArray> all;
     const auto add = [&](bool is_gradient, const std::vector<Shape>& shapes) {

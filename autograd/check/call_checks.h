@@ -12,11 +12,12 @@
 namespace heed::autograd {
 
 /// Returns the position of the element where `got` differs most from `expected`, in multiples of
-/// the difference that rounding explains; nullopt if rounding explains all differences. Both are
-/// the elements of arrays of these shapes. Rounding explains 2^10 rounding errors of the type of f,
-/// for the element or for 1/8 of the array's largest element, plus 4 times `noise`, which is called
-/// only if the former does not suffice. A NaN is always a difference. If `expected` may be a
-/// difference of larger terms, `scale` has elements of their size.
+/// the difference that rounding explains; nullopt if rounding explains all differences. `got` and
+/// `expected` are the elements of arrays of these shapes. Rounding explains 2^10 roundings
+/// (f.roundoff()) of the element, or of 1/8 of the array's largest element if that is larger. If
+/// this does not suffice, `noise` is called, and 4 times its result is added. A NaN is always a
+/// difference. If `expected` may be a difference of larger terms, `scale` has elements of their
+/// size.
 std::optional<std::size_t> find_difference(const Values& got, const Values& expected,
                                            const std::vector<Shape>& shapes,
                                            const CheckedFunction& f,

@@ -28,7 +28,7 @@ using ReportMatcher = Catch::Matchers::Impl::MatcherBase<CheckReport>;
 
 /// Matches a report whose verdict is kRight. If the report does not match, Catch2 prints it.
 struct RightGradientMatcher : ReportMatcher {
-  /// Returns report.ok().
+  /// Returns true if the verdict is kRight.
   bool match(const CheckReport& report) const override { return report.ok(); }
   /// Returns the text that Catch2 prints after the report.
   std::string describe() const override { return "is a right gradient"; }

@@ -43,8 +43,8 @@ struct Malformed {
   std::string text;
 };
 
-// Returns the elements of all arrays that `function` returned, one for each array of `like`, which
-// are the `kind`s. Throws Malformed unless the lengths are equal.
+// Returns the elements of all arrays that `function` returned. Throws Malformed unless the arrays
+// have the number and the lengths of those in `like`. `kind` names these in the message.
 template <class T>
 Values flatten_like(const Arrays<T>& arrays, const Arrays<T>& like, const std::string& function,
                     const std::string& kind) {
@@ -91,7 +91,7 @@ CheckedFunction checked_arrays(const Derivatives<T>& f, const Arrays<T>& x, cons
   return c;
 }
 
-// Returns true if e compares input i with differences, which have a step.
+// Returns true if e compares input i with differences. The step of other oracles is 0.
 bool is_of(const Comparison& e, std::size_t i) { return e.input == i && e.step != 0; }
 
 // Returns the compared entry of input i with the largest ratio of absolute value to tolerance.
@@ -133,8 +133,8 @@ void replay(const Checker& checker, std::size_t input, std::string_view name,
                                          "hides the difference; choose another x");
 }
 
-// Compares all mutations of the gradient of one input. This gradient is at the positions begin to
-// begin + n - 1 of the concatenated gradients. If a mutation passes, the verdict becomes kVacuous.
+// Compares wrong versions of the gradient of one input. This gradient is at the positions begin to
+// begin + n - 1 of the concatenated gradients. If a version passes, the verdict becomes kVacuous.
 void replay_mutants(const Checker& checker, std::size_t input, std::size_t begin, std::int64_t n,
                     CheckReport& report) {
   const std::vector<Comparison>& comparisons = checker.comparisons();
@@ -228,8 +228,8 @@ Values check_order(CheckedFunction f, const CheckOptions& options, int order, Ch
 }
 
 // Returns backward as a function of x and dy, whose derivative is backward2. The second derivative
-// with respect to x is symmetric, so backward2 also computes the derivative along a direction (u,
-// w): H u + J^T w.
+// H with respect to x is symmetric. The derivative along a direction (u, w) is therefore
+// H u + J^T w, where backward2 computes H u, and backward computes J^T w.
 CheckedFunction gradient_function(const CheckedFunction& f, Values x, const Values& dy) {
   CheckedFunction g = f;
   const auto n = std::ptrdiff_t(x.size());
@@ -245,9 +245,10 @@ CheckedFunction gradient_function(const CheckedFunction& f, Values x, const Valu
   };
   // backward may add terms of the size of <dy, y> / x, which cancel.
   const Values y = f.forward(f.x);
-  double terms = 0, largest = 0;  // `least` avoids a division by 0 or by a subnormal number
+  double terms = 0, largest = 0;
   for (std::size_t o = 0; o < y.size(); ++o) terms = std::hypot(terms, y[o] * dy[o]);
   for (const double e : f.x) largest = std::max(largest, std::abs(e));
+  // Avoids a division by 0 or by a subnormal number.
   const double least = largest == 0 ? 1 : std::max(0x1p-1000, f.roundoff() * largest);
   for (const double e : f.x)
     g.least_noise.push_back(terms * f.roundoff() / std::max(least, e == 0 ? largest : std::abs(e)));

@@ -68,8 +68,8 @@ struct CheckOptions {
 ///   same Jacobian: <v, jvp(x, t)> = <backward(x, v), t>, apart from rounding.
 /// - if the others are right, backward2: as check_vjp() checks the derivative of forward, but with
 ///   differences of backward, with respect to x and to v. The second derivative H with respect to x
-///   must also be symmetric: u^T H w = w^T H u, apart from rounding. Here the entries of
-///   CheckReport at order 2 have as inputs those of forward, then v. The verdict is kVacuous if
+///   must also be symmetric: u^T H w = w^T H u, apart from rounding. In the entries of CheckReport
+///   at order 2, the inputs are counted as those of forward, then v. The verdict is kVacuous if
 ///   backward2 throws NoSecondDerivative.
 /// Throws as check_vjp().
 template <class T>
@@ -101,17 +101,18 @@ CheckReport check_derivatives(const Derivatives<T>& f, const std::vector<std::ve
 ///
 /// The verdict is also kWrong if backward returns gradients of other lengths than the inputs, if a
 /// value or gradient is NaN or infinite, if a second run with the same arguments returns a result
-/// that differs by more than its rounding errors and 2^16 of the largest element, or if the
-/// gradient of zero cotangents is not zero. Therefore forward and backward must not keep state
-/// between calls.
+/// that differs by more than rounding explains (at most about 2^18 roundings of the largest
+/// element), or if the gradient of zero cotangents is not zero. Therefore forward and backward must
+/// not keep state between calls.
 ///
 /// If the verdict is kWrong, CheckReport::diagnosis names the mistake, if one of a short list
 /// explains the gradient. For this, forward runs again for some of the entries: for all of them if
 /// the mistake concerns the gradients of the outputs.
 ///
 /// An entry on a kink, where the left and right slopes of an output differ, is moved and compared
-/// there. An entry that stays on a kink is counted (CheckReport::on_kink) and not compared; if all
-/// compared entries of an input do, the verdict is kVacuous.
+/// there. An entry that stays on a kink is counted (CheckReport::on_kink) and compared only for the
+/// outputs that have no kink. If all compared entries of an input stay on a kink, the verdict is
+/// kVacuous.
 ///
 /// Throws ValueError if options.max_entries is less than 1, if options.order is not 0, 1 or 2, or
 /// if forward returns a different number of values near x than at x. Exceptions of forward and

@@ -16,14 +16,15 @@ namespace {
 // cotangents or ignores small ones.
 constexpr double kLarger = 64, kSmaller = 0x1p-10;
 // If the rounding noise of an output is below this fraction of the noise of another, a further
-// cotangent is used that is zero for the noisier output; at most kMostQuiet of them.
+// cotangent is used that is zero for the noisier output. At most kMostQuiet cotangents are added.
 constexpr double kQuiet = 0x1p-12;
 constexpr int kMostQuiet = 4;
-// Rounding error of a given derivative along the scale of an entry, as a multiple of the noise of
-// forward.
+// Assumed rounding error of a given derivative (jvp, or by backward2) along a direction, as a
+// multiple of the noise of forward.
 constexpr double kGivenNoise = 0x1p11;
-// Results of two equal calls may differ by at most this many roundings of the largest element:
-// additions in another order do.
+// Limit of the noise with which the results of two equal calls are compared, in roundings of the
+// largest element. Results may differ by 4 times the noise (find_difference()), because additions
+// may run in another order.
 constexpr double kUnequal = 0x1p16;
 
 // Returns the smallest power of two above |x|, or 1 if x is 0.
@@ -201,7 +202,7 @@ bool Checker::prepare() {
   cotangents_.clear(), gradients_.clear(), gradient_noise_.clear();
   hides_.assign(f_.inputs.size(), false);
   for (auto& entries : compared_) entries.clear();
-  by(Oracle::kDual).worst.expected = std::nan("");  // replaced by 0 below if no check fails
+  by(Oracle::kDual).worst.expected = std::nan("");  // replaced below unless a check fails first
   const Values y = f_.forward(f_.x);
   const auto bad = std::find_if(y.begin(), y.end(), is_not_finite);
   if (bad != y.end())

@@ -24,7 +24,8 @@ namespace heed::autograd {
 /// Each array is in row-major order.
 using Values = std::vector<double>;
 
-/// Derivative of each output along one direction, computed by the exact oracle (dual numbers).
+/// Derivative of each output along one direction, computed without differences: by dual numbers, or
+/// by a given derivative such as a jvp.
 struct ExactDerivative {
   Values derivative;  ///< one element for each output
   Values terms;       ///< for each output, the sum of the absolute values of the derivative's terms
@@ -34,8 +35,8 @@ struct ExactDerivative {
 struct ForeignCalls {
   std::string caller;    ///< heed_problem::caller (heed_check.h)
   unsigned layouts = 0;  ///< heed_problem::layouts
-  /// Calls forward at x, or backward if v is not null, and nothing before it. One array may have
-  /// another layout.
+  /// Calls forward at x or, if v is not null, backward without a call of forward before it.
+  /// `placed` names one array and its layout.
   std::function<Values(const Values& x, const Values* v, const PlacedArray& placed)> call;
   bool single_use = false;   ///< true if backward has refused a second call after one forward
   std::string changed = {};  ///< the first array that a call changed, as text; "" if there is none
@@ -68,19 +69,20 @@ struct CheckedFunction {
   /// True if `exact` is a derivative that is checked itself. It may have rounding errors that its
   /// terms do not show.
   bool exact_is_given = false;
-  /// Lower limit of the rounding noise of each output that is assumed. May be empty.
+  /// Assumed lower limit of the rounding noise of each output. May be empty.
   Values least_noise = {};
   FunctionNames names = {};
   bool single = false;  ///< true if the function computes in float; x then has only float values
-  double other_roundoff = 0;  ///< roundoff() if the type is neither float nor double
-  /// Returns the unit roundoff of the function's type.
+  double other_roundoff = 0;  ///< if not 0, roundoff() returns this number
+  /// Returns the unit roundoff of float or double, or other_roundoff.
   double roundoff() const {
     return other_roundoff > 0 ? other_roundoff : single ? 0x1p-24 : 0x1p-53;
   }
   /// Returns the argument `scale` of measure_noise(), which evaluates points that are
   /// 2^-26 * scale apart. In float, more distant points are needed, because float has 24 bits.
   double noise_spread() const { return single ? 0x1p9 : 1; }
-  /// Returns the smallest positive number of the function's type. Numbers near it have few digits.
+  /// Returns the smallest positive float if `single` is true, otherwise the smallest positive
+  /// double. Numbers near it have few digits.
   double smallest() const { return single ? 0x1p-149 : 0x1p-1074; }
 };
 
@@ -96,7 +98,7 @@ struct CheckEffort {
   double resolved = 0x1p-16;
 };
 
-/// Pairs (k, by) of a direction. Copies of an object share them, because each comparison has one.
+/// Pairs (k, by) of a direction. Copies share the pairs, because each comparison stores a copy.
 class Moves {
  public:
   using Pair = std::pair<std::size_t, double>;  ///< (k, by): entry k moves by t * by
@@ -153,13 +155,13 @@ struct Comparison : CheckedEntry {
 /// The derivatives of all outputs along one direction, by one oracle.
 struct OutputSlopes {
   Values value;             ///< the derivatives
-  Values error;             ///< their estimated errors; 0 for the exact oracle
+  Values error;             ///< their estimated errors; 0 for dual numbers
   Values terms;             ///< for each output, the sum of the absolute values of its terms
   std::vector<bool> kink;   ///< true if the left slope and the right slope of the output differ
   std::vector<bool> moves;  ///< false if differences see no change of the output
-  Values reach = {};        ///< Difference::reach of each output; empty for the exact oracle
+  Values reach = {};        ///< Difference::reach of each output; 0 for the exact oracle
   double step = 0;          ///< step of the differences of the output with the largest derivative
-  Values exact = {};        ///< the derivatives by CheckedFunction::exact, if it is given
+  Values exact = {};        ///< with differences: those by CheckedFunction::exact, if given
 };
 
 /// Number of rounding errors allowed in a sum of terms, because two right functions may add the
@@ -192,7 +194,7 @@ class Checker {
   /// Checks the calls of the function, as check_calls() (call_checks.h), at x(). Removes the
   /// comparisons, and all gradients but the first.
   void check_calls();
-  /// Returns the gradients and the right values of the entries that were compared for each of them.
+  /// Returns the gradients, and the right values of the entries that were compared in all of them.
   /// The result refers to this checker.
   ComparedGradient compared_gradient();
 

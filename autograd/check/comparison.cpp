@@ -12,10 +12,11 @@ namespace heed::autograd {
 namespace {
 
 constexpr int kCotangents = 4, kMostMoves = 4;
-// If a comparison in a random direction finds a kink, about this many entries are compared to find
+// If a comparison in a random direction finds a kink, about this many entries are tested to find
 // the entry on the kink.
 constexpr std::int64_t kMostEntries = 4096;
-// Entries on a kink are searched at most this many times. One search suffices for kMostEntries.
+// Entries on a kink are searched at most this many times. If an input has at most kMostEntries
+// entries, one search finds all of them.
 constexpr int kMostSearches = 32;
 // In a random direction, the outputs are compared in at most this many groups.
 constexpr std::size_t kMostGroups = 10000;
@@ -79,8 +80,8 @@ double Checker::given(const OutputSlopes& slopes, const Direction& along, const 
   return std::inner_product(v.begin(), v.end(), slopes.exact.begin(), 0.0) / along.unit();
 }
 
-// Compares entry k, unless this was done before or the entry stays on a kink. Returns false if it
-// fails or is on a kink.
+// Compares entry k, unless this was done before. If the entry stays on a kink, compares it only for
+// the outputs that have no kink. Returns false if the entry fails or must be moved off a kink.
 bool Checker::compare_entry(Oracle oracle, std::size_t k) {
   const auto is_sharp = [](const Comparison& e) { return e.tolerance <= kSharp * e.terms; };
   const auto is_resolved = [](const Comparison& e) { return e.resolved; };
@@ -108,7 +109,7 @@ bool Checker::compare_entry(Oracle oracle, std::size_t k) {
   }
   const bool right = keep(found);
   if (stuck_.contains(k)) return compare_smooth_outputs(oracle, {entry, {{k, own}}});
-  // A quiet cotangent suffices, unless no output depends on the entry.
+  // One cotangent of add_quiet_cotangents() suffices, unless no output depends on the entry.
   by(oracle).checked += !stuck_.contains(k) &&
                         (std::all_of(found.begin(), found.begin() + kCotangents, is_resolved) ||
                          std::any_of(found.begin() + kCotangents, found.end(), is_seen));
@@ -160,7 +161,7 @@ bool Checker::compare_direction(Oracle oracle, std::size_t i) {
   for (std::size_t o = 0; o < n; ++o)
     if (!found.kink[o]) outputs.push_back(o);
   bool right = true;
-  std::optional<std::size_t> failed;  // a cotangent
+  std::optional<std::size_t> failed;  // index of a cotangent
   if (outputs.size() == n) {
     const std::vector<Comparison> all = compare_all(found, along);
     by(oracle).direction = all[0];

@@ -28,7 +28,7 @@ struct Explanation {
 };
 using Explanations = std::vector<Explanation>;
 
-// One input of a gradient, with what the kinds need to know of it.
+// One input of a gradient, with the data that the functions of kKinds use.
 struct Input {
   Input(const ComparedGradient& gradient, std::size_t i)
       : g(gradient), shape(g.inputs[i]), right(g.right[i]) {
@@ -51,7 +51,7 @@ struct Input {
   const ComparedGradient& g;
   const Shape& shape;
   const Estimates& right;
-  std::size_t start = 0;   // the first entry, in the entries of all inputs
+  std::size_t start = 0;   // index of the first entry, among the entries of all inputs
   std::int64_t wrong = 0;  // number of wrong entries
 };
 
@@ -121,8 +121,8 @@ void exchanged(const Input& x, Explanations& out) {
   }
 }
 
-// Adds the right gradient for other dys. The right values of an entry are measured only if the
-// entries before it agree.
+// Adds the right gradient for other dys. Stops without adding it when more than 1 % of the entries
+// disagree, because each measurement calls forward.
 void add_for_dys(const Input& x, const std::string& detail, Explanations& out,
                  const std::vector<std::vector<double>>& dys) {
   Estimates measured;

@@ -32,7 +32,7 @@ struct Diagnosis {
 /// another layout only `agree` of `of` entries are right.
 Diagnosis contiguous_only(std::size_t input, std::int64_t agree, std::int64_t of);
 
-/// A number with the largest error that rounding and differences can cause.
+/// A number with the largest error that rounding and finite differences can cause.
 struct Estimate {
   double value = 0;  ///< the number
   double noise = 0;  ///< its largest error
@@ -50,14 +50,15 @@ struct ComparedGradient {
   std::vector<std::vector<double>> dys;        ///< gradients of the outputs
   std::vector<std::vector<double>> gradients;  ///< for each of `dys`, the result of backward
   std::vector<Estimates> right;                ///< right values for each input, for each of `dys`
-  /// Returns the right values of an entry (of all inputs) for other gradients of the outputs.
+  /// Returns the right values of an entry for other gradients of the outputs. `entry` is its
+  /// position among the entries of all inputs.
   std::function<std::vector<Estimate>(std::size_t entry, const std::vector<std::vector<double>>&)>
       right_for;
 };
 
 /// Returns the diagnosis of a gradient. A kind explains a gradient if at least 99 % of the entries
 /// of each wrong input, and 99 % of its wrong entries, equal the values that the mistake would give
-/// within the noise, and these differ from the right values.
+/// within the noise. At the wrong entries, these values must differ from the right values.
 Diagnosis diagnose(const ComparedGradient& gradient);
 
 }  // namespace heed::autograd

@@ -18,7 +18,7 @@ constexpr double kTiny = 0x1p-20;
 // In float, the widest step is tried before all others, because it is often the best one. A step is
 // left out if the noise alone gives it an error that is larger than the smallest error so far.
 constexpr double kWidest = 0x1p-2;
-constexpr double kGoodEnough = 0x1p-33;  // stop at this fraction of the value: ten digits
+constexpr double kGoodEnough = 0x1p-33;  // stop if the error is this fraction of the value
 
 // The values of all outputs at 0, +-h/2, +-h and +-2h.
 struct Points {
@@ -72,8 +72,8 @@ Difference at_step(const Points& p, std::size_t o, double noise, double epsilon)
   d.jump = std::abs(near_bend) / (h / 2);
   d.jump_noise = 64 * noise / h;
   d.kink = d.jump > 0.75 * std::abs(bend) / h && d.jump > d.jump_noise;
-  // Curvature adds a part to the jump that is proportional to the step; near_bend and bend together
-  // have the jump without it. A kink beside t = 0 moves the fine difference.
+  // Curvature adds a part to the jump that is proportional to the step. This part cancels in
+  // 4 * near_bend - bend. A kink beside t = 0 moves the fine difference.
   if (d.kink)
     d.reach = 1.01 * std::abs(4 * near_bend - bend) / (2 * h) + 2 * std::abs(fine - coarse) +
               d.jump_noise / 4;
@@ -88,8 +88,8 @@ bool better(const Difference& a, const Difference& b) {
   return rank(a) != rank(b) ? rank(a) < rank(b) : a.error < b.error;
 }
 
-// Returns true if d shows no kink only because its noise is at least as large as the jump of the
-// kink that another step found, or because its step is so large that its error is.
+// Returns true if d shows no kink only because its noise, or twice its error, is at least as large
+// as the jump of the kink that another step found. The error is large if the step is large.
 bool hides_kink(const Difference& d, const Difference& kinked) {
   return kinked.kink && !d.kink && std::max(d.jump_noise, 2 * d.error) >= kinked.jump;
 }

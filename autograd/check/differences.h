@@ -43,10 +43,10 @@ std::vector<Difference> differences_at(const Line& f, std::span<const double> no
 
 /// Returns the derivative of each output as differences_at() does. Tries several steps, which are
 /// powers of two times `scale`, and returns for each output the result with the smallest estimated
-/// error. A result without a kink is preferred. Much smaller steps are tried only if these do not
-/// suffice. If `single` is true, the points of f are rounded to float. Then no step is used that is
-/// too small for them, and the error is at least twice the distance to the results of two other
-/// sizes of the steps.
+/// error. A result without a kink is preferred. Much smaller steps are tried only if the others do
+/// not suffice. If `single` is true, the points of f are rounded to float. Then steps that are too
+/// small for float are left out. The search is also repeated with 0.75 and 0.625 times the steps,
+/// and the error is at least twice the distance to each of the two other results.
 std::vector<Difference> differences(const Line& f, std::span<const double> noise, double scale,
                                     bool single = false);
 

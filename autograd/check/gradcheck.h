@@ -39,13 +39,13 @@ struct GradcheckOptions {
 /// If an entry fails, the measured rounding error of the engine is added to the tolerance. No
 /// tolerance has an absolute part, so f and f times 2^k get the same verdict.
 ///
-/// The verdict is also kWrong if zero cotangents give a nonzero gradient, if a second run gives
-/// different bits, or if a value is not finite. Therefore f must be deterministic. If the left and
-/// right slopes at an entry differ (a kink), the entry is moved and the check is repeated. An entry
-/// that stays on a kink is counted (CheckReport::on_kink) and not compared. The
-/// message of a failure names the worst entry and the output in which it differs most. The verdict
-/// is kVacuous if the inputs have entries, but none of them can be distinguished from rounding
-/// errors.
+/// The verdict is also kWrong if zero cotangents give a nonzero gradient, if the result of a second
+/// run differs by more than rounding explains, or if a value is not finite. Therefore f must be
+/// deterministic. If the left and right slopes at an entry differ (a kink), the entry is moved and
+/// the check is repeated. An entry that stays on a kink is counted (CheckReport::on_kink) and
+/// compared only for the outputs that have no kink. The message of a failure names the worst entry
+/// and the output in which it differs most. The verdict is kVacuous if the inputs have entries, but
+/// none of them can be distinguished from rounding errors.
 ///
 /// Throws DTypeError unless all inputs are float64. Throws ValueError if options.order is not 1 or
 /// 2, or if the options check no entry.

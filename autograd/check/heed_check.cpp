@@ -93,7 +93,8 @@ std::vector<Shape> checked_shapes(std::string_view op, const char* what, const h
   return result;
 }
 
-// Throws unless the caller's struct has all members of this version, and 0 in any later members.
+// Throws ValueError unless the caller's struct has all members of this version, and all members of
+// a later version are 0.
 template <class Struct>
 void check_size(std::string_view op, const char* name, const Struct& given, const char* how) {
   constexpr std::size_t kLargest = 4096;

@@ -102,9 +102,11 @@ enum { HEED_SINGLE_USE = 0x5105E };
  * once_differentiable). The verdict is then HEED_VACUOUS. */
 enum { HEED_NO_DERIVATIVE = 0x5105F };
 
-/** An array that heed_check() gives to a callback. At most one array of a call is not contiguous.
- * If there is one, NaNs lie between its elements, and before and after each argument. Otherwise
- * each argument has the same address in each call. A callback that changes an argument is wrong. */
+/** An array that heed_check() gives to a callback. At most one array of a call has one of the
+ * layouts below, and all others are contiguous. In such a call, NaNs lie between the elements of
+ * this array, and before and after each array that the callback reads. In all other calls, the
+ * arrays that it reads have the same addresses. A callback must not change an array that it reads.
+ */
 typedef struct heed_array {
   void* data;             /**< the element with index [0, ..., 0]; NULL: a missing gradient of an
                                output, which counts as zeros */
@@ -117,7 +119,7 @@ enum {
   HEED_OFFSET = 1,        /**< contiguous, inside a larger array */
   HEED_TRANSPOSED = 2,    /**< axes in reversed order in memory */
   HEED_EVERY_SECOND = 4,  /**< every second element along the last axis that is longer than 1 */
-  HEED_NEGATIVE = 8,      /**< that axis reversed in memory */
+  HEED_NEGATIVE = 8,      /**< the last axis that is longer than 1, reversed in memory */
   HEED_ZERO_STRIDES = 16, /**< one element for all indices (only gradients of outputs) */
   HEED_MISSING = 32,      /**< data is NULL (only gradients of outputs, if there are several) */
   HEED_ALL_LAYOUTS = 63
@@ -131,10 +133,11 @@ enum {
  * follow one call of forward. One call of forward with other inputs may lie between, so a function
  * that keeps values of its forward pass must keep them for two calls.
  *
- * Results are contiguous (strides NULL), and all elements must be written. The arrays of the
- * gradients that backward writes are valid until the next but one call of backward begins, and
- * must keep their values in the next call: a language whose backward returns an array of its own
- * copies this array here again before the next call returns, which shows that it has changed. */
+ * Results are contiguous (strides NULL), and all elements must be written. The arrays to which
+ * backward writes the gradients are valid until the second next call of backward begins, and must
+ * keep their values during the next call. In a language whose backward returns an array of its own,
+ * a later call may change that array by mistake. To detect this, the next callback copies the array
+ * to the gradients again before it returns. */
 typedef struct heed_problem {
   size_t size;                     /**< sizeof(heed_problem) */
   int dtype;                       /**< heed_dtype of all arrays */
@@ -162,8 +165,8 @@ typedef struct heed_problem {
   /** For float16 and bfloat16: the same function in float64. Without it the verdict is "vacuous".
    */
   const struct heed_problem* reference;
-  /** For float16 and bfloat16: the function in the same type, computed plainly: operation by
-   * operation. Its error is the scale of an error that rounding explains. NULL: one rounding. */
+  /** For float16 and bfloat16: the same function in the same type, computed operation by operation.
+   * Errors up to 3 times its errors are right. NULL: up to 3 times one rounding. */
   const struct heed_problem* plain;
   /** Name of the language or library of the callbacks, such as "PyTorch", for the reasons in the
    * report ("negative strides: not in PyTorch"). May be NULL. */
@@ -195,12 +198,12 @@ HEED_API const char* heed_report_text(const heed_report* report);
 /** Returns the report as one JSON object, in UTF-8, valid until heed_report_free(). Keys: verdict
  * ("right", "wrong", "vacuous"), message, digits, checked, entries, worst (the worst compared
  * entry: input, at (its index, or null for a random direction), backward, differences, tolerance,
- * digits; or null), order, jvp, order2 and symmetry (each null, or checked, entries and worst,
- * where `differences` has the value that is compared with), low_precision (null, or R, factor,
+ * digits; or null), order (1 or 2), jvp, order2 and symmetry (these three: null, or checked,
+ * entries and worst, where `differences` is the other value), low_precision (null, or R, factor,
  * factor_error and inputs), diagnosis (the mistake that explains a wrong gradient: kind, factor or
  * null, input or null if several are wrong, agree, of, text (diagnosis.h); or null), mutants,
  * killed, equivalent, moved (input, at, from, to), layouts and repeated (each with passed, of, and
- * not_applicable: texts such as "missing gradient: one output"; both 0 if they were not checked),
+ * not_applicable: texts such as "missing gradient: one output"; passed and of are 0 if unchecked),
  * spread (largest difference of results of equal calls, as a fraction of the largest element),
  * seed, forward_calls, backward_calls. Numbers that are not finite are null. After a failure:
  * verdict ("not checked"), message and the calls. Returns "" if `report` is NULL.

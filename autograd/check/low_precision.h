@@ -27,19 +27,20 @@ constexpr Precision precision_of() {
 /// `reference`, the same function in double, at the same numbers. Both are run at given.x and at 63
 /// further inputs near it, with random gradients of the outputs.
 /// - R is the largest error in an array, divided by that of `plain`, which is the same function
-///   computed in the type operation by operation. If it is more, the divisor is one rounding of the
+///   computed in the type operation by operation. The divisor is at least one rounding of the
 ///   largest number of the array. The larger of two quotients counts: the error at given.x divided
-///   by the largest error of `plain`, and the median error divided by the median of `plain`. At
-///   most 3 is right.
-/// - g = c g* is fitted over all inputs, where g* is the result of `reference`. The factor c must
-///   be 1 within 4 of its standard errors. This finds a wrong factor that is smaller than a
-///   rounding. If c of `plain` differs from 1 by more than 4 standard errors, the rest of that
-///   difference is allowed, too: a constant, or a long sum, has the same rounding error at each
-///   input.
+///   by the largest error of `plain`, and the median error divided by the median of `plain`. R must
+///   be at most 3.
+/// - g = c g* is fitted over all inputs, where g is the result of `given` and g* that of
+///   `reference`. The factor c must be 1 within 4 of its standard errors. This finds a factor that
+///   differs from 1 by less than a rounding. If c of `plain` differs from 1 by more than 4 standard
+///   errors, the part above them is allowed, too: a constant, or a long sum, has the same rounding
+///   error at each input.
 ///
 /// `reference` is itself checked before, in few entries. The verdict is kVacuous if it is missing
 /// (without forward) or not right, if `plain` has errors so large that zeros would be right, or if
-/// `given` has a second backward or a jvp, which are not checked. `plain` may be missing, too.
+/// `given` has a second backward or a jvp, which are not checked. If `plain` is missing (without
+/// forward), its errors count as one rounding.
 CheckReport check_low_precision(const CheckedFunction& given, const CheckedFunction& plain,
                                 const CheckedFunction& reference, const Precision& type,
                                 const CheckOptions& options);

@@ -38,7 +38,7 @@ struct MutantResult {
   std::size_t input;
   std::string_view mutation;  ///< name of the mutation, such as "doubled"
   MutantFate fate;
-  std::string_view survived;  ///< name of an oracle that accepts it; empty if no oracle accepts it
+  std::string_view survived;  ///< name of an oracle that accepts the mutant; empty unless kSurvived
   std::int64_t compared = 0;  ///< number of gradients that were mutated
   /// Largest absolute change of a gradient entry, divided by the largest absolute entry. A change
   /// of at most 2^-43 is rounding, and the mutant is then equivalent.

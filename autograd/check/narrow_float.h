@@ -1,4 +1,5 @@
-// Floating-point numbers of 16 bits, as memory of an array has them. They are only converted.
+// Floating-point numbers of 16 bits, the elements of arrays in float16 and bfloat16. Their only
+// operations are conversions from and to double.
 #pragma once
 
 #include <algorithm>

@@ -44,7 +44,7 @@ class Buffers {
   }
   Buffers(const Buffers&) = delete;
   Buffers& operator=(const Buffers&) = delete;
-  /// Copies the elements of all arrays, concatenated, into the arrays.
+  /// Copies `values`, the concatenated elements of all arrays, into the arrays.
   const heed_array* filled(const Values& values) {
     each_element([next = values.begin()](T& e, std::size_t, std::int64_t) mutable {
       e = T(*next++);
@@ -116,7 +116,7 @@ class ProblemCalls : public ForeignCalls {
  public:
   ProblemCalls(const heed_problem& p, const CheckedFunction& shapes, Calls& calls)
       : p_(p),
-        stateless_(p.size == 0),  // as_problem()
+        stateless_(p.size == 0),  // size is 0 only in the result of as_problem()
         calls_(calls),
         shapes_{shapes.inputs, shapes.outputs},
         inputs_(shapes.inputs),
@@ -133,7 +133,8 @@ class ProblemCalls : public ForeignCalls {
       return run(x, v, inputs_, grad_outputs_);
     };
   }
-  /// Calls backward, after forward if the last call of forward had other inputs.
+  /// Calls backward. Calls forward before it if the last call of forward had other inputs, or if
+  /// backward refuses a second call after one forward.
   Values backward(const Values& x, const Values& v) {
     if (!stateless_ && (single_use || !ready_ || !inputs_.changed("input", x).empty()))
       call(x, nullptr, {});

@@ -14,7 +14,7 @@ namespace heed::autograd {
 /// Source of the derivatives that a gradient is compared with.
 enum class Oracle {
   kDifferences,  ///< central differences of the forward pass
-  kDual,         ///< dual numbers in the forward pass; only gradcheck uses them
+  kDual,         ///< gradcheck: dual numbers; others: a given derivative (CheckReport::exact_names)
 };
 /// All oracles, in the order of the enum.
 inline constexpr Oracle kAllOracles[] = {Oracle::kDifferences, Oracle::kDual};
@@ -83,7 +83,7 @@ struct KindCounts {
 
 /// Result of the check of a function in float16 or bfloat16 (low_precision.h).
 struct LowPrecision {
-  int inputs = 0;           ///< number of inputs; 0 if there was no such check
+  int inputs = 0;           ///< number of points x that were checked; 0 if there was no such check
   double ratio = 0;         ///< R: the error as a multiple of that of the plain version
   double factor = 1;        ///< the fitted factor that is farthest from 1
   double factor_error = 0;  ///< its standard error
@@ -95,16 +95,17 @@ struct CheckReport {
   /// Reason for a verdict other than kRight, such as the wrong entry with both values.
   /// Empty if the verdict is kRight.
   std::string message;
-  Diagnosis diagnosis;           ///< mistake that explains a wrong gradient (check_vjp only)
+  Diagnosis diagnosis;           ///< mistake that explains a wrong gradient (not by gradcheck)
   int order = 1;                 ///< highest order that was checked: 1 or 2
   OracleReport oracles[2][2];    ///< findings, indexed by [order - 1][oracle]
   std::int64_t entries[2] = {};  ///< number of entries of all inputs, indexed by order - 1
-  /// Number of wrong versions of the given gradients that were compared (check_vjp only).
+  /// Number of mutants, wrong versions of the derivatives that were compared (not by gradcheck).
   std::int64_t mutants = 0;
   std::int64_t killed = 0;        ///< number of mutants that were rejected
-  std::int64_t equivalent = 0;    ///< number of mutants that equal the right gradient, such as -0
+  std::int64_t equivalent = 0;    ///< number of mutants that equal the right gradient, as -0 for 0
   std::vector<MovedEntry> moved;  ///< entries that were moved off a kink
-  /// Number of entries that were not compared, because they stay on a kink wherever they are moved.
+  /// Number of entries that stay on a kink wherever they are moved. They were compared only for the
+  /// outputs that have no kink.
   std::int64_t on_kink = 0;
   std::uint64_t seed = 0;  ///< seed of the random cotangents and directions
   /// Memory layouts of the arrays. They are checked if all comparisons passed, but not by
@@ -123,7 +124,7 @@ struct CheckReport {
   bool ok() const { return verdict == Verdict::kRight; }
   /// Sets verdict and message if the verdict is still kRight. Otherwise does nothing.
   void refuse(Verdict why_not, const std::string& why);
-  /// Adds two results of equal calls to `spread`.
+  /// Increases `spread` if two results of equal calls differ by more.
   void add_spread(const std::vector<double>& a, const std::vector<double>& b);
   /// Returns the findings of one oracle at order o.
   const OracleReport& by(int o, Oracle oracle) const { return oracles[o - 1][int(oracle)]; }

@@ -130,7 +130,7 @@ plot::HeatmapGrid plot_grid(const PlotArguments& a, const Command& c) {
 
 constexpr Column kPlotKeys[] = {{"file"}, {"files"}, {"panels"}, {"rows"}, {"columns"}};
 
-// Writes the picture to --out.
+// Writes the picture to --out or, by default, to FILE with the extension .png.
 Files draw(const PlotArguments& a, const Picture& picture, PictureSource source = {}) {
   const std::filesystem::path out =
       a.out.empty() ? std::filesystem::path(a.file).replace_extension(".png").string() : a.out;

@@ -30,8 +30,9 @@ NAMES = {
     "enable_gqa": ("enable_gqa",),
 }
 SIZES = {"batch": 2, "heads": 4, "kv_heads": 2, "queries": 5, "keys": 7, "d": 8}
-# The name, the options that the function must have, the lengths, and the options that are passed. "random" stands
-# for a random mask, and "empty" for one with a fully masked row.
+# The name, the options that the function must have, the lengths, and the options that are passed. Lengths "fewer":
+# fewer queries than keys; "grouped": equal lengths, and fewer heads of k and v than of q. "random" stands for a random
+# mask, and "empty" for one with a fully masked row.
 CASES: list[tuple[str, str, str, Options]] = [
     ("plain", "", "equal", {}),
     ("queries and keys of different lengths", "", "fewer", {}),
@@ -49,7 +50,7 @@ CASES: list[tuple[str, str, str, Options]] = [
     ("causal soft cap", "causal soft_cap", "equal", {"causal": True, "soft_cap": 0.7}),
     ("grouped heads (GQA)", "", "grouped", {}),
 ]
-# Mistakes that are recognized: what definition() gets instead. The last ones change only gradients.
+# Mistakes that are recognized, with the arguments that definition() then gets. The last four change only gradients.
 MISTAKES: list[tuple[str, Callable[[Options], Options]]] = [
     ("the scores are not scaled", lambda o: {"scale": 1.0}),
     ("the scores are divided by d, not by sqrt(d)", lambda o: {"scale": 1 / o["d"]}),

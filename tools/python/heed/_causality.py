@@ -81,7 +81,7 @@ def check_causality(
     verdict, text, details = "right", "", {}
     try:
         check.run(tokens)
-        if length % 16 == 0:  # a leak inside blocks may need an incomplete block
+        if length % 16 == 0:  # a leak in code that works on blocks of positions may need an incomplete block
             check.run_shorter(tokens[:, : length - 3])
         if not check.depends:
             raise _Found("vacuous", "the outputs do not depend on the tokens", {})

@@ -115,7 +115,7 @@ class Attention(Parameters):
             scores = scores - (alibi_slopes(o.heads)[:, None, None] * distance).to(q)
         hidden = (distance < 0) | (distance >= (o.window or T))
         scores = scores.masked_fill(hidden.to(q.device), -torch.inf)
-        if o.sink != "none":  # one more score, whose value is 0
+        if o.sink != "none":  # the score of one more key, whose value vector is 0
             sink = q.new_zeros(o.heads) if self.sink is None else self.sink
             scores = torch.cat([scores, sink[:, None, None].expand(len(q), -1, T, 1)], -1)
         pattern = F.dropout(scores.softmax(-1)[..., :T], o.dropout, self.training)
@@ -131,7 +131,7 @@ class Block(nn.Module):
         self.rows = [H * o.d_head, o.kv_heads * o.d_head, o.kv_heads * o.d_value]  # of q, k and v
         self.ln1, self.ln2 = norm(o, o.norm != "none"), norm(o, o.norm != "none" and o.mlp)
         self.attn = Attention(o)
-        joint = (sum(self.rows),) if all(o.biased[:3]) else None  # bias of q, k and v
+        joint = (sum(self.rows),) if all(o.biased[:3]) else None  # shape of the joint bias of q, k and v
         if o.form == "separate":
             for name, rows, biased in zip("qkv", self.rows, o.biased):
                 self.add_module(name, Parameters(weight=(rows, D), bias=(rows,) if biased and not joint else None))
@@ -237,7 +237,7 @@ def load(path: str | os.PathLike[str]) -> Transformer:
     """
     path = Path(path)
     arrays, metadata = _safetensors.read(path / "model.safetensors" if path.is_dir() else path)
-    if path.is_file() and ("tok.weight" not in arrays or any("_proj" in name for name in arrays)):  # names of others
+    if path.is_file() and ("tok.weight" not in arrays or any("_proj" in name for name in arrays)):  # other names
         with tempfile.TemporaryDirectory() as folder:
             call("import", path, out=f"{folder}/run")
             return load(f"{folder}/run")

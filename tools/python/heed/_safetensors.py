@@ -15,7 +15,7 @@ import numpy as np
 Arrays = dict[str, np.ndarray]
 _TYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "|i1",
           "U64": "<u8", "U32": "<u4", "U16": "<u2", "U8": "|u1", "BOOL": "|b1"}  # fmt: skip
-_CHECKSUM = "heed_checksum"  # of all bytes: a new file needs another one, and may lack it
+_CHECKSUM = "heed_checksum"  # covers all bytes, so it is wrong for a new file; a file may have none
 
 
 def read(path: str | os.PathLike[str]) -> tuple[Arrays, dict[str, str]]:

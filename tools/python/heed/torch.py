@@ -179,7 +179,7 @@ class _Calls:
         self.leaves = [*(self.arguments[i] for i in self.places), *parameters.values()]
         self.check_leaves()
         self.graphs: list[_Graph] = []  # the last two forward passes
-        self.last: tuple[Any, list[torch.Tensor | None]] = (None, [])  # the last gradients of outputs, as tensors
+        self.last: tuple[Any, list[torch.Tensor | None]] = (None, [])  # the last gradients of outputs, and as tensors
         self.is_random = False
         with self.recording():
             self.first = self.call(self.tensors(self.values()))

@@ -4,15 +4,16 @@
     PYTHONPATH=build/release/python python3 tests/tools/python/model_test.py [--all] [--seed N]
 """
 import argparse
+import contextlib
 import json
 import random
+import resource
 import shutil
 import subprocess
 import sys
 import tempfile
 import unittest
 from pathlib import Path
-from unittest import mock
 
 try:
     import torch
@@ -62,6 +63,17 @@ def random_options(draw):
 def equal_bits(a, b):
     return a.keys() == b.keys() and all(
         a[n].dtype == b[n].dtype and a[n].shape == b[n].shape and a[n].tobytes() == b[n].tobytes() for n in a)
+
+
+@contextlib.contextmanager
+def full_disk(size):
+    """Within it, a file can have at most `size` bytes: a further write raises OSError."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 class Model(unittest.TestCase):
@@ -170,8 +182,9 @@ class Model(unittest.TestCase):
         module = heed.torch.load(run)
         self.refused_save(FileExistsError, "exists; choose another directory", module, run)
         self.refused_save(TypeError, "got Linear", torch.nn.Linear(2, 2), new)
-        with mock.patch.object(_safetensors, "write", side_effect=OSError("disk full")):
-            self.refused_save(OSError, "disk full", module, new)
+        for size in (100, 20_000):  # less than config.toml, and less than model.safetensors
+            with full_disk(size):
+                self.refused_save(OSError, "File too large", module, new)
         text = "tok.weight is torch.float64, but the configuration has torch.float32; use module.to"
         self.refused_save(RuntimeError, text, module.double(), new)
         for change, text in ((lambda m: delattr(m.blocks[0], "proj"), "Missing key.*blocks.0.proj.weight"),
@@ -180,6 +193,16 @@ class Model(unittest.TestCase):
             module = heed.torch.load(run)
             change(module)
             self.refused_save(RuntimeError, f"(?s){text}", module, new)
+
+    def test_a_file_is_written_whole_or_not_at_all(self):
+        file = self.folder / "x.safetensors"
+        with full_disk(1000), self.assertRaisesRegex(OSError, "File too large"):
+            _safetensors.write(file, {"x": torch.ones(1000).numpy()}, {})
+        self.assertEqual(list(self.folder.iterdir()), [self.text])
+        _safetensors.write(file, {"x": torch.ones(3).numpy()}, {})
+        with self.assertRaisesRegex(FileExistsError, "x.safetensors"):
+            _safetensors.write(file, {"x": torch.zeros(3).numpy()}, {})
+        self.assertEqual(_safetensors.read(file)[0]["x"].tolist(), [1, 1, 1])
 
     def test_damaged_files(self):
         run = self.train()

@@ -14,6 +14,7 @@ import sys
 import tempfile
 import unittest
 from pathlib import Path
+from unittest import mock
 
 try:
     import torch
@@ -21,7 +22,7 @@ except ImportError:
     sys.exit(print("skipped: PyTorch is not installed"))
 
 import heed.torch
-from heed import _program, _safetensors
+from heed import _nanogpt, _program, _safetensors
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--all", action="store_true", help="60 models instead of 6")
@@ -170,6 +171,32 @@ class Model(unittest.TestCase):
         _safetensors.write(self.folder / "y.safetensors", _safetensors.read(file)[0], {})
         with self.assertRaisesRegex(heed.Error, "--like"):
             heed.torch.load(self.folder / "y.safetensors")
+
+    def test_checkpoints_of_nanogpt(self):
+        run, exported, config = self.folder / "run", self.folder / "x.safetensors", self.folder / "import.toml"
+        self.train(*"--positions learned --mlp --tied".split(), "--text", self.text)
+        call("export", self.folder / "a", "--names", "nanogpt", "--out", exported)
+        weights = {name: torch.from_numpy(x) for name, x in _safetensors.read(exported)[0].items()}
+        sizes = {"n_layer": 4, "n_head": 4, "n_embd": 128, "block_size": 64, "bias": False}
+        checkpoint, out = self.folder / "ckpt.pt", self.folder / "y.safetensors"
+        words = mock.patch.object(sys, "argv", ["", str(checkpoint), str(out)])
+        refused = "is not a checkpoint of nanoGPT, .*'model_args', of numbers .*%s"
+        for model, args, error in ((weights, None, refused % "NoneType"), (None, sizes, refused % "NoneType"),
+                                   (weights, [2, 2], refused % "list"), ({"a": 1}, sizes, refused % "int"),
+                                   (weights, sizes | {"n_head": torch.tensor(2)}, refused % "Tensor")):
+            torch.save({"model": model, "model_args": args}, checkpoint)
+            with words, self.assertRaisesRegex(SystemExit, error):
+                _nanogpt.main()
+            self.assertFalse(out.exists())
+        torch.save({"model": {f"_orig_mod.{n}": x for n, x in weights.items()}, "model_args": sizes}, checkpoint)
+        with words, contextlib.redirect_stdout(None):
+            _nanogpt.main()
+        config.write_text(f'[train]\ntext = "{self.text}"\nmlp-act = "gelu"\n')
+        call("import", out, "--out", run, "--config", config)
+        weights = [_safetensors.read(x / "model.safetensors")[0] for x in (run, self.folder / "a")]
+        self.assertTrue(equal_bits(*weights))
+        with words, self.assertRaisesRegex(SystemExit, "cannot write .*exists"):
+            _nanogpt.main()
 
     def refused_save(self, error, text, module, path):
         before = sorted(self.folder.rglob("*"))

@@ -6,9 +6,11 @@
 import argparse
 import contextlib
 import json
+import os
 import random
 import resource
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -230,6 +232,27 @@ class Model(unittest.TestCase):
         with self.assertRaisesRegex(FileExistsError, "x.safetensors"):
             _safetensors.write(file, {"x": torch.zeros(3).numpy()}, {})
         self.assertEqual(_safetensors.read(file)[0]["x"].tolist(), [1, 1, 1])
+
+    def test_a_killed_save_leaves_no_run(self):
+        runs, module = self.folder / "runs", heed.torch.load(self.train())
+        list_runs = lambda: json.loads(call("runs", "--runs", runs, "--json"))["runs"]
+        kills = [f"{point} {file}" for file in ("config", "model") for point in ("fsync", "replace")]
+        for kill in kills:
+            child = os.fork()
+            if child == 0:
+                order = iter(kills)
+                die = lambda *_: next(order) == kill and os.kill(os.getpid(), signal.SIGKILL)
+                os.fsync, replace = die, os.replace
+                os.replace = lambda *files: die() or replace(*files)
+                try:
+                    heed.torch.save(module, runs / kill)
+                finally:
+                    os._exit(1)
+            self.assertEqual(os.waitpid(child, 0)[1], signal.SIGKILL)
+            self.assertTrue((runs / kill).is_dir())
+            self.assertEqual(list_runs(), [])
+        heed.torch.save(module, runs / "b")
+        self.assertEqual(len(list_runs()), 1)
 
     def test_damaged_files(self):
         run = self.train()

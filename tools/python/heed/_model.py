@@ -256,7 +256,7 @@ def save(module: Transformer, path: str | os.PathLike[str]) -> None:
     """Writes a module that load() returned as a new run of weights: config.toml and model.safetensors.
 
     All commands of heed read it, with a note that the file has no checksum; heed train --from PATH trains it further.
-    The directory appears complete or not at all.
+    The directory is not a run until both files are complete. A killed process can leave it.
 
     Raises TypeError for another module, FileExistsError if `path` exists, RuntimeError if parameters were added,
     removed, resized or converted to another dtype, and OSError if a file cannot be written.
@@ -268,13 +268,11 @@ def save(module: Transformer, path: str | os.PathLike[str]) -> None:
         raise FileExistsError(f"{path} exists; choose another directory, or remove it")
     weights = module.state_dict()
     Transformer(module.config, {}, module.vocab, module.classes).fill(weights)  # checks names, shapes and dtypes
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    temporary.mkdir(parents=True)
+    arrays = {name: x.cpu().numpy() for name, x in weights.items()}
+    path.mkdir(parents=True)
     try:
-        (temporary / "config.toml").write_text(module.config, "utf-8")
-        arrays = {name: x.cpu().numpy() for name, x in weights.items()}
-        _safetensors.write(temporary / "model.safetensors", arrays, module.metadata)
-        temporary.rename(path)
+        _safetensors.write_file(path / "config.toml", module.config.encode())
+        _safetensors.write(path / "model.safetensors", arrays, module.metadata)
     except BaseException:
-        shutil.rmtree(temporary)
+        shutil.rmtree(path)
         raise

@@ -24,7 +24,7 @@ except ImportError:
     sys.exit(print("skipped: PyTorch is not installed"))
 
 import heed.torch
-from heed import _nanogpt, _program, _safetensors
+from heed import _model, _nanogpt, _program, _safetensors
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--all", action="store_true", help="60 models instead of 6")
@@ -271,11 +271,20 @@ class Model(unittest.TestCase):
             size = 8 + int.from_bytes(damaged[:8], "little") + sum(x.nbytes for x in arrays.values())
             self.assertEqual(size, len(damaged))
         file.write_bytes(data)
+        arrays, _ = _safetensors.read(file)
+        for key, value in _model.stated_in(text).items():
+            other = f"{value}x" if isinstance(value, str) else not value if isinstance(value, bool) else value + 1
+            old, new = (f"{key} = {json.dumps(x)}" for x in (value, other))
+            config.write_text(text.replace(f"\n{old}\n", f"\n{new}\n"))
+            with self.assertRaisesRegex(ValueError, f"config.toml has {new}, but .*trained with {old}; restore the line"):
+                heed.torch.load(run)
         for old, new, error, message in (("heads = 2\n", "", ValueError, "lacks heads"),
                                          ("heads = 2", "heads = two", ValueError, "lacks heads"),
                                          ("layers = 2", "layers = 3", RuntimeError, "blocks.2.ln1.weight"),
                                          ("float32", "float64", RuntimeError, "has torch.float64")):
             config.write_text(text.replace(old, new, 1))
+            file.unlink()
+            _safetensors.write(file, arrays, {})  # without the configuration: that of config.toml
             with self.assertRaisesRegex(error, message):
                 heed.torch.load(run)
         _safetensors.write(self.folder / "x.safetensors", _safetensors.read(file)[0], {})

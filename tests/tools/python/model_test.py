@@ -4,9 +4,13 @@
     PYTHONPATH=build/release/python python3 tests/tools/python/model_test.py [--all] [--seed N]
 """
 import argparse
+import contextlib
 import json
+import os
 import random
+import resource
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -20,7 +24,7 @@ except ImportError:
     sys.exit(print("skipped: PyTorch is not installed"))
 
 import heed.torch
-from heed import _program, _safetensors
+from heed import _model, _nanogpt, _program, _safetensors
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--all", action="store_true", help="60 models instead of 6")
@@ -62,6 +66,17 @@ def random_options(draw):
 def equal_bits(a, b):
     return a.keys() == b.keys() and all(
         a[n].dtype == b[n].dtype and a[n].shape == b[n].shape and a[n].tobytes() == b[n].tobytes() for n in a)
+
+
+@contextlib.contextmanager
+def full_disk(size):
+    """Within it, a file can have at most `size` bytes: a further write raises OSError."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 class Model(unittest.TestCase):
@@ -159,6 +174,32 @@ class Model(unittest.TestCase):
         with self.assertRaisesRegex(heed.Error, "--like"):
             heed.torch.load(self.folder / "y.safetensors")
 
+    def test_checkpoints_of_nanogpt(self):
+        run, exported, config = self.folder / "run", self.folder / "x.safetensors", self.folder / "import.toml"
+        self.train(*"--positions learned --mlp --tied".split(), "--text", self.text)
+        call("export", self.folder / "a", "--names", "nanogpt", "--out", exported)
+        weights = {name: torch.from_numpy(x) for name, x in _safetensors.read(exported)[0].items()}
+        sizes = {"n_layer": 4, "n_head": 4, "n_embd": 128, "block_size": 64, "bias": False}
+        checkpoint, out = self.folder / "ckpt.pt", self.folder / "y.safetensors"
+        words = mock.patch.object(sys, "argv", ["", str(checkpoint), str(out)])
+        refused = "is not a checkpoint of nanoGPT, .*'model_args', of numbers .*%s"
+        for model, args, error in ((weights, None, refused % "NoneType"), (None, sizes, refused % "NoneType"),
+                                   (weights, [2, 2], refused % "list"), ({"a": 1}, sizes, refused % "int"),
+                                   (weights, sizes | {"n_head": torch.tensor(2)}, refused % "Tensor")):
+            torch.save({"model": model, "model_args": args}, checkpoint)
+            with words, self.assertRaisesRegex(SystemExit, error):
+                _nanogpt.main()
+            self.assertFalse(out.exists())
+        torch.save({"model": {f"_orig_mod.{n}": x for n, x in weights.items()}, "model_args": sizes}, checkpoint)
+        with words, contextlib.redirect_stdout(None):
+            _nanogpt.main()
+        config.write_text(f'[train]\ntext = "{self.text}"\nmlp-act = "gelu"\n')
+        call("import", out, "--out", run, "--config", config)
+        weights = [_safetensors.read(x / "model.safetensors")[0] for x in (run, self.folder / "a")]
+        self.assertTrue(equal_bits(*weights))
+        with words, self.assertRaisesRegex(SystemExit, "cannot write .*exists"):
+            _nanogpt.main()
+
     def refused_save(self, error, text, module, path):
         before = sorted(self.folder.rglob("*"))
         with self.assertRaisesRegex(error, text):
@@ -170,8 +211,9 @@ class Model(unittest.TestCase):
         module = heed.torch.load(run)
         self.refused_save(FileExistsError, "exists; choose another directory", module, run)
         self.refused_save(TypeError, "got Linear", torch.nn.Linear(2, 2), new)
-        with mock.patch.object(_safetensors, "write", side_effect=OSError("disk full")):
-            self.refused_save(OSError, "disk full", module, new)
+        for size in (100, 20_000):  # less than config.toml, and less than model.safetensors
+            with full_disk(size):
+                self.refused_save(OSError, "File too large", module, new)
         text = "tok.weight is torch.float64, but the configuration has torch.float32; use module.to"
         self.refused_save(RuntimeError, text, module.double(), new)
         for change, text in ((lambda m: delattr(m.blocks[0], "proj"), "Missing key.*blocks.0.proj.weight"),
@@ -180,6 +222,37 @@ class Model(unittest.TestCase):
             module = heed.torch.load(run)
             change(module)
             self.refused_save(RuntimeError, f"(?s){text}", module, new)
+
+    def test_a_file_is_written_whole_or_not_at_all(self):
+        file = self.folder / "x.safetensors"
+        with full_disk(1000), self.assertRaisesRegex(OSError, "File too large"):
+            _safetensors.write(file, {"x": torch.ones(1000).numpy()}, {})
+        self.assertEqual(list(self.folder.iterdir()), [self.text])
+        _safetensors.write(file, {"x": torch.ones(3).numpy()}, {})
+        with self.assertRaisesRegex(FileExistsError, "x.safetensors"):
+            _safetensors.write(file, {"x": torch.zeros(3).numpy()}, {})
+        self.assertEqual(_safetensors.read(file)[0]["x"].tolist(), [1, 1, 1])
+
+    def test_a_killed_save_leaves_no_run(self):
+        runs, module = self.folder / "runs", heed.torch.load(self.train())
+        list_runs = lambda: json.loads(call("runs", "--runs", runs, "--json"))["runs"]
+        kills = [f"{point} {file}" for file in ("config", "model") for point in ("fsync", "replace")]
+        for kill in kills:
+            child = os.fork()
+            if child == 0:
+                order = iter(kills)
+                die = lambda *_: next(order) == kill and os.kill(os.getpid(), signal.SIGKILL)
+                os.fsync, replace = die, os.replace
+                os.replace = lambda *files: die() or replace(*files)
+                try:
+                    heed.torch.save(module, runs / kill)
+                finally:
+                    os._exit(1)
+            self.assertEqual(os.waitpid(child, 0)[1], signal.SIGKILL)
+            self.assertTrue((runs / kill).is_dir())
+            self.assertEqual(list_runs(), [])
+        heed.torch.save(module, runs / "b")
+        self.assertEqual(len(list_runs()), 1)
 
     def test_damaged_files(self):
         run = self.train()
@@ -198,11 +271,20 @@ class Model(unittest.TestCase):
             size = 8 + int.from_bytes(damaged[:8], "little") + sum(x.nbytes for x in arrays.values())
             self.assertEqual(size, len(damaged))
         file.write_bytes(data)
+        arrays, _ = _safetensors.read(file)
+        for key, value in _model.stated_in(text).items():
+            other = f"{value}x" if isinstance(value, str) else not value if isinstance(value, bool) else value + 1
+            old, new = (f"{key} = {json.dumps(x)}" for x in (value, other))
+            config.write_text(text.replace(f"\n{old}\n", f"\n{new}\n"))
+            with self.assertRaisesRegex(ValueError, f"config.toml has {new}, but .*trained with {old}; restore the line"):
+                heed.torch.load(run)
         for old, new, error, message in (("heads = 2\n", "", ValueError, "lacks heads"),
                                          ("heads = 2", "heads = two", ValueError, "lacks heads"),
                                          ("layers = 2", "layers = 3", RuntimeError, "blocks.2.ln1.weight"),
                                          ("float32", "float64", RuntimeError, "has torch.float64")):
             config.write_text(text.replace(old, new, 1))
+            file.unlink()
+            _safetensors.write(file, arrays, {})  # without the configuration: that of config.toml
             with self.assertRaisesRegex(error, message):
                 heed.torch.load(run)
         _safetensors.write(self.folder / "x.safetensors", _safetensors.read(file)[0], {})

@@ -13,6 +13,7 @@ import shutil
 import tempfile
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -28,12 +29,18 @@ _EPS = 1e-5  # of all norms
 _ACTIVATIONS = {"gelu": F.gelu, "gelu-tanh": lambda x: F.gelu(x, approximate="tanh"), "relu": F.relu, "silu": F.silu}
 
 
+def stated_in(config: str) -> dict[str, Any]:
+    """Returns the options of the model that the text of a config.toml states."""
+    lines = re.findall(r'^([a-z-]+) = ("[^"\\]*"|true|false|-?\d[-+.e\d]*)$', config, re.MULTILINE)
+    return {key: json.loads(value) for key, value in lines if key in _KEYS}
+
+
 def options_of(config: str) -> SimpleNamespace:
     """Returns the options of the model in the text of a config.toml: d_model for d-model. Defaults are filled in."""
-    values = dict(re.findall(r'^([a-z-]+) = ("[^"\\]*"|true|false|-?\d[-+.e\d]*)$', config, re.MULTILINE))
+    values = stated_in(config)
     if missing := [key for key in _KEYS if key not in values]:
         raise ValueError(f"the configuration lacks {', '.join(missing)}; heed train writes all options of the model")
-    o = SimpleNamespace(**{key.replace("-", "_"): json.loads(values[key]) for key in _KEYS})
+    o = SimpleNamespace(**{key.replace("-", "_"): values[key] for key in _KEYS})
     o.d_head = o.d_head or o.d_model // o.heads
     o.d_value = o.d_value or o.d_head
     o.kv_heads = o.kv_heads or o.heads
@@ -241,9 +248,15 @@ def load(path: str | os.PathLike[str]) -> Transformer:
         with tempfile.TemporaryDirectory() as folder:
             call("import", path, out=f"{folder}/run")
             return load(f"{folder}/run")
-    config = (path / "config.toml").read_text("utf-8") if path.is_dir() else metadata.get("recipe")
+    trained = metadata.get("recipe")  # heed refuses another configuration, too
+    config = (path / "config.toml").read_text("utf-8") if path.is_dir() else trained
     if config is None:
         raise ValueError(f"{path} does not contain the configuration of a model; use a run, or a file of heed train")
+    stated = stated_in(config)
+    for key, value in stated_in(trained or "").items():
+        if stated.get(key, value) != value:
+            raise ValueError(f"{path}/config.toml has {key} = {json.dumps(stated[key])}, but model.safetensors was trained "
+                             f"with {key} = {json.dumps(value)}; restore the line, or train a new run")  # fmt: skip
     weights = {name: torch.from_numpy(x) for name, x in arrays.items()}
     rows = {name: len(x) for name, x in weights.items() if x.dim() == 2}
     vocab = rows.get("tok.weight", 0)
@@ -256,7 +269,7 @@ def save(module: Transformer, path: str | os.PathLike[str]) -> None:
     """Writes a module that load() returned as a new run of weights: config.toml and model.safetensors.
 
     All commands of heed read it, with a note that the file has no checksum; heed train --from PATH trains it further.
-    The directory appears complete or not at all.
+    The directory is not a run until both files are complete. A killed process can leave it.
 
     Raises TypeError for another module, FileExistsError if `path` exists, RuntimeError if parameters were added,
     removed, resized or converted to another dtype, and OSError if a file cannot be written.
@@ -268,13 +281,11 @@ def save(module: Transformer, path: str | os.PathLike[str]) -> None:
         raise FileExistsError(f"{path} exists; choose another directory, or remove it")
     weights = module.state_dict()
     Transformer(module.config, {}, module.vocab, module.classes).fill(weights)  # checks names, shapes and dtypes
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    temporary.mkdir(parents=True)
+    arrays = {name: x.cpu().numpy() for name, x in weights.items()}
+    path.mkdir(parents=True)
     try:
-        (temporary / "config.toml").write_text(module.config, "utf-8")
-        arrays = {name: x.cpu().numpy() for name, x in weights.items()}
-        _safetensors.write(temporary / "model.safetensors", arrays, module.metadata)
-        temporary.rename(path)
+        _safetensors.write_file(path / "config.toml", module.config.encode())
+        _safetensors.write(path / "model.safetensors", arrays, module.metadata)
     except BaseException:
-        shutil.rmtree(temporary)
+        shutil.rmtree(path)
         raise

@@ -21,13 +21,13 @@ def main() -> None:
         weights, model_args = checkpoint["model"], checkpoint["model_args"]
         arrays = {name.removeprefix("_orig_mod."): x.to(torch.float64 if x.dtype == torch.float64 else torch.float32).numpy()
                   for name, x in weights.items()}  # fmt: skip
+        lines = [f"{_KEYS[name]} = {json.dumps(x)}\n" for name, x in model_args.items() if name in _KEYS]
+        metadata = {"format": "pt", "model_args": json.dumps(model_args), "config": "[train]\n" + "".join(lines)}
     except (LookupError, TypeError, AttributeError) as error:
-        sys.exit(f"{path} is not a checkpoint of nanoGPT, a dict with 'model' and 'model_args' ({error!r}); save other "
-                 f"models with safetensors.torch.save_file, for heed import")  # fmt: skip
+        sys.exit(f"{path} is not a checkpoint of nanoGPT, a dict of the dicts 'model', of tensors, and 'model_args', of numbers "
+                 f"({error!r}); save other models with safetensors.torch.save_file, for heed import")  # fmt: skip
     except Exception as error:  # torch.load raises many types
         sys.exit(f"cannot read {path}: {error}")
-    lines = [f"{key} = {json.dumps(model_args[name])}\n" for name, key in _KEYS.items() if name in model_args]
-    metadata = {"format": "pt", "model_args": json.dumps(model_args), "config": "[train]\n" + "".join(lines)}
     try:
         _safetensors.write(out, arrays, metadata)
     except OSError as error:

@@ -6,9 +6,12 @@ maps each name to dtype, shape and [begin, end) in the data, and "__metadata__" 
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import json
 import math
 import os
+import threading
 
 import numpy as np
 
@@ -49,7 +52,7 @@ def _array(data: bytes, start: int, info: dict) -> np.ndarray:
 
 
 def write(path: str | os.PathLike[str], arrays: Arrays, metadata: dict[str, str]) -> None:
-    """Writes a new file and calls fsync. The result has no checksum.
+    """Writes a new file with write_file(). The result has no checksum.
 
     Raises FileExistsError if the file exists, TypeError for an array of another dtype than read() returns, and OSError.
     """
@@ -64,7 +67,24 @@ def write(path: str | os.PathLike[str], arrays: Arrays, metadata: dict[str, str]
         header[name] = {"dtype": names[array.dtype], "shape": list(array.shape), "data_offsets": [begin, end]}
     text = json.dumps(header, ensure_ascii=False).encode()
     text += b" " * (-len(text) % 8)
-    with open(path, "xb") as file:
-        file.writelines([len(text).to_bytes(8, "little"), text, *parts])
-        file.flush()
-        os.fsync(file.fileno())
+    write_file(path, len(text).to_bytes(8, "little"), text, *parts)
+
+
+def write_file(path: str | os.PathLike[str], *parts: bytes) -> None:
+    """Writes a new file, whole or not at all. A killed process can leave the temporary file `path`.tmpPID.N.
+
+    Raises FileExistsError if the file exists, and OSError.
+    """
+    if os.path.lexists(path):
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), os.fspath(path))
+    temporary = f"{os.fspath(path)}.tmp{os.getpid()}.{threading.get_ident()}"
+    try:
+        with open(temporary, "wb") as file:
+            file.writelines(parts)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.remove(temporary)
+        raise

@@ -80,6 +80,8 @@ class Runs(Place):
         with self.assertRaisesRegex(heed.Error, "model.safetensors is a file, not the directory of a run"):
             heed.load("runs/a/model.safetensors")
         self.assertRaises(heed.Error, heed.load, "--help")
+        self.assertRaisesRegex(TypeError, "a prompt is a text, got list", run.encode, [1, 2])
+        self.assertEqual(heed.load(b"runs/a").config, run.config)
 
     def test_metrics_are_metrics_csv(self):
         metrics, losses = self.run_.metrics, self.run_.metrics["loss"]
@@ -245,9 +247,11 @@ class Studies(Place):
         for values in (np.eye(3)[:, :2], np.full((2, 3, 3, 2), -np.inf, np.float32), np.ones((3, 2), int)):
             picture = heed.plot(values, x_labels=["a,b", "\n"], y_labels=range(3), title="A picture")
             picture.save("x.png")
+            self.assertRaisesRegex(ValueError, "end it with .png", picture.save, "x.svg")
             self.assertEqual(pathlib.Path("x.png").read_bytes(), picture._repr_png_())
             self.assertTrue(picture.data.startswith(b"\x89PNG") and b"A picture" in picture.data)
         self.assertNotEqual(heed.plot([1.0, 2.0]).data, heed.plot([2.0, 1.0]).data)
+        heed.plot([1.0, 1e-80])  # 0 in float32
         with self.assertRaisesRegex(heed.Error, "got 1 labels, needs 2"):
             heed.plot(np.eye(2), x_labels=["a"])
 

@@ -60,14 +60,15 @@ std::vector<std::string> read_labels(const std::string& where, const std::string
   return labels;
 }
 
-// Throws UsageError if a finite value of x overflows or underflows in float32, the dtype of
-// pictures. `narrow` is x as float32.
+// Throws UsageError if a finite value of x overflows in float32, the dtype of pictures, or if all
+// values underflow. `narrow` is x as float32.
 void check_float32(const nn::Tensor& x, const nn::Tensor& narrow) {
   if (x.dtype() != autograd::float64) return;
   const auto given = x.to_vector<double>();
   const auto drawn = narrow.to_vector<float>();
+  const bool underflows = std::ranges::count(drawn, 0.0f) == std::ssize(drawn);
   for (std::size_t i = 0; i < given.size(); ++i)
-    if (std::isfinite(given[i]) && (std::isinf(drawn[i]) || (given[i] != 0 && drawn[i] == 0)))
+    if (std::isfinite(given[i]) && (std::isinf(drawn[i]) || (underflows && given[i] != 0)))
       usage_error(
           "the value {} is out of range for float32, which heed plot draws; scale the matrix first",
           given[i]);

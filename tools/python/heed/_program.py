@@ -89,6 +89,8 @@ def call(command: str, *arguments: Any, **options: Any) -> dict[str, Any]:
 
 
 def _text(value: Any) -> str:
+    if isinstance(value, bytes):  # a path
+        return os.fsdecode(value)
     return ",".join(map(_text, value)) if isinstance(value, (list, tuple)) else str(value)
 
 

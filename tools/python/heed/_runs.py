@@ -24,7 +24,7 @@ class Run:
     """The directory of a training run. Its attributes are read anew each time."""
 
     def __init__(self, path: str | os.PathLike[str]):
-        self.path = os.fspath(path)
+        self.path = os.fsdecode(path)
         """The directory."""
 
     @property
@@ -65,11 +65,11 @@ class Run:
 
     def encode(self, text: str) -> list[int]:
         """Returns the tokens of a prompt, with those that the task adds, such as a start token."""
-        return call("info", self.path, prompt=text)["ids"]
+        return call("info", self.path, prompt=_prompt(text))["ids"]
 
     def generate(self, prompt: str | None = None, **options: Any) -> dict[str, Any]:
         """Continues a prompt. Returns the object of `heed generate --json`, such as `text`."""
-        return call("generate", self.path, prompt=prompt, **options)
+        return call("generate", self.path, prompt=None if prompt is None else _prompt(prompt), **options)
 
     def evaluate(self, **options: Any) -> dict[str, Any]:
         """Evaluates the run. Returns the object of `heed eval --json`, such as `loss`."""
@@ -77,7 +77,7 @@ class Run:
 
     def score(self, prompt: str | None = None, **options: Any) -> dict[str, Any]:
         """Scores each token of a prompt or of a text file. Returns the object of `heed score --json`."""
-        return call("score", self.path, prompt=prompt, **options)
+        return call("score", self.path, prompt=None if prompt is None else _prompt(prompt), **options)
 
     def study(self, **options: Any) -> Study:
         """Studies the heads. The options are those of `heed study`."""
@@ -101,6 +101,12 @@ class Run:
                 return f"<p>{html.escape(f'{self!r}: {e}')}</p>"
             data = base64.b64encode(file.read_bytes()).decode()
         return f'<p>{html.escape(self.path)}</p><img alt="loss curve" src="data:image/svg+xml;base64,{data}">'
+
+
+def _prompt(text: str) -> str:
+    if not isinstance(text, str):
+        raise TypeError(f"a prompt is a text, got {type(text).__name__}")
+    return text
 
 
 class Study:
@@ -152,7 +158,9 @@ class Picture:
         """The contents of the PNG file."""
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the PNG file."""
+        """Writes the PNG file. Raises ValueError unless its name ends in .png."""
+        if pathlib.Path(path).suffix != ".png":
+            raise ValueError(f"the picture is a PNG file, got the name {os.fspath(path)!r}; end it with .png")
         pathlib.Path(path).write_bytes(self.data)
 
     def _repr_png_(self) -> bytes:

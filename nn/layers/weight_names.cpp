@@ -228,14 +228,42 @@ std::vector<NamedTensor> views(const Transformer& model, WeightNames names) {
   return list;
 }
 
+// Returns whether a mask [..., T, T], or a table [T, d_head] of rotary positions, is that of a
+// model with these options. An empty one, as HookedTransformer has since version 3, shows nothing.
+bool is_own_table(const NamedTensor& t, const O& o) {
+  const Tensor x = to(t.tensor, float64);
+  if (x.numel() == 0) return true;
+  const std::int64_t rows = x.rank() < 2 ? 0 : x.size(-2), half = o.attention.d_head / 2;
+  const bool is_rotary = t.name.find("rotary_") != std::string::npos;
+  if (x.numel() != rows * (is_rotary ? 2 * half : rows)) return false;
+  if (is_rotary && o.positions != Positions::kRope) return false;
+  Tensor own;
+  if (is_rotary) {  // rope() of rows (1, ..., 1, 0, ..., 0) is the cosines and then the sines
+    const Tensor one = ones({rows, half}, float64);
+    const Tensor part =
+        chunk(rope(cat({one, zeros_like(one)}, -1)), 2, -1)[t.name.ends_with("sin")];
+    own = cat({part, part}, -1);
+  } else {
+    own = to(tril_mask(rows, rows), float64);
+    if (o.attention.window > 0) own = own - to(tril_mask(rows, rows, -o.attention.window), float64);
+  }
+  // HookedTransformer computes the angles, which are below `rows`, in float32.
+  return allclose(reshape(x, own.shape()), own, 0, 1e-6 * double(rows));
+}
+
 // Returns whether a tensor that is not a parameter does not change the logits: a mask or a table of
 // attention, a bias of 0, or positions that a HookedTransformer with ALiBi has but does not use.
-bool is_unused(const NamedTensor& t, const O& o) {
+// Throws IoError for a mask or a table that a model with these options does not have.
+bool is_unused(const NamedTensor& t, const O& o, const std::string& path) {
   const std::string last = t.name.substr(t.name.rfind('.') + 1);
-  if (last == "mask" || last == "IGNORE" || last.starts_with("rotary_")) return true;
-  if (t.name.ends_with("attn.masked_bias") ||
-      (t.name.ends_with("attn.bias") && t.tensor.rank() == 4))
+  if (last == "IGNORE" || t.name.ends_with("attn.masked_bias")) return true;
+  if (last == "mask" || last.starts_with("rotary_") ||
+      (t.name.ends_with("attn.bias") && t.tensor.rank() == 4)) {
+    check<IoError>(is_own_table(t, o), path, t.name,
+                   " differs from that of heed with these options: a causal mask with the window, "
+                   "or rotary tables of base 10000 over d_head; use another model");
     return true;
+  }
   if (t.name == "pos_embed.W_pos") return o.positions == Positions::kAlibi;
   const bool is_bias = last == "bias" || last.starts_with("b_") || last.starts_with("_b_");
   return is_bias && compare_tensors(t.tensor, zeros_like(t.tensor)).max_abs == 0;
@@ -288,7 +316,8 @@ Transformer with_weights(Transformer model, SafeTensors file, WeightNames names)
   const auto is_missing = [&](const NamedTensor& t) { return !file.find(t.name).defined(); };
   if (model.options.tied && is_missing(into.back())) into.pop_back();
   std::erase_if(file.tensors, [&](const NamedTensor& t) {
-    return std::ranges::count(into, t.name, &NamedTensor::name) == 0 && is_unused(t, model.options);
+    return std::ranges::count(into, t.name, &NamedTensor::name) == 0 &&
+           is_unused(t, model.options, file.path);
   });
   load_parameters(into, file);
   // A tied output layer and the token embedding are one tensor here, and two in the file.

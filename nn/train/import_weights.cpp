@@ -68,7 +68,9 @@ std::vector<std::pair<const char*, std::string>> shown_settings(const SafeTensor
   const double width = double(tok.size(1));
   if (up.defined())
     shown.emplace_back("mlp-ratio", fmt::to_string(double(up.numel()) / width / width));
-  if (pos.defined()) shown.emplace_back("positions", enum_name(Positions::kLearned));
+  // A HookedTransformer with ALiBi has pos_embed.W_pos, too.
+  if (pos.defined() && !lens) shown.emplace_back("positions", enum_name(Positions::kLearned));
+  if (!lens) shown.emplace_back("window", "0");  // layers of a HookedTransformer can have a window
   if (pos.defined()) shown.emplace_back("context", fmt::to_string(pos.size(0)));
   // GPT-2 and nanoGPT have no RMSNorm, and an RMSNorm has no bias.
   if (has("ln1.bias") || find_named(file, "tok.weight", WeightNames::kGPT2).defined())
@@ -82,7 +84,8 @@ void check_complete(const SafeTensors& file, const RunConfig& config, std::set<s
   if (!config.text.empty() || !config.lines.empty()) known.insert({"task", "text", "lines"});
   if (file.metadata.contains("vocabulary")) known.insert({"text", "lines"});
   check<ValueError>(known.contains("task") || !has_gpt2_size, file.path, kGPT2Tokens);
-  std::vector<std::string> needed = {"task", "heads", "context", "positions", "norm-kind"};
+  std::vector<std::string> needed = {"task",      "heads",  "context",
+                                     "positions", "window", "norm-kind"};
   if (config.model.mlp) needed.emplace_back("mlp-act");
   if (learns_file(config)) needed.push_back(config.task);
   std::erase_if(needed, [&](const std::string& key) { return known.contains(key); });

@@ -250,7 +250,41 @@ TEST_CASE("a file that does not fit a model is an error that names the tensor an
   // The output layer of GPT2LMHeadModel is not in its file, and old files have masks.
   CHECK(problem("lm_head.weight", {}) == "");
   CHECK(problem("lm_head.bias", zeros({5})) == "");
-  CHECK(problem(h + "attn.bias", ones({1, 1, 3, 3})) == "");
+  CHECK(problem(h + "attn.bias", to(reshape(tril_mask(3, 3), {1, 1, 3, 3}), float32)) == "");
+  CHECK_THAT(problem(h + "attn.bias", ones({1, 1, 3, 3})),
+             StartsWith("file: " + h + "attn.bias differs from that of heed with these options"));
+}
+
+TEST_CASE("a mask or a rotary table of a HookedTransformer must be that of the model") {
+  Transformer::Options o = common_options();
+  const auto accepts = [&](const std::string& name, const Tensor& x) {
+    const Transformer model = random_model(o);
+    SafeTensors file{"file", weights_with_names(clone(model), kTransformerLens)};
+    file.tensors.push_back({"blocks.0.attn." + name, x});
+    try {
+      with_weights(Transformer(o), file, kTransformerLens);
+    } catch (const IoError& e) {
+      CHECK_THAT(e.what(), StartsWith("file: blocks.0.attn." + name + " differs"));
+      return false;
+    }
+    return true;
+  };
+  const Tensor causal = tril_mask(3, 3), local = tensor({{1, 0, 0}, {1, 1, 0}, {0, 1, 1}});
+  // Sines of the positions 0 to 2 for d_head = 2, whose only frequency is 1.
+  const double s1 = std::sin(1.0), s2 = std::sin(2.0);
+  const Tensor sines = tensor({{0, 0}, {s1, s1}, {s2, s2}});
+  CHECK(accepts("mask", causal));
+  CHECK(accepts("mask", zeros({0, 0}, bool8)));
+  CHECK_FALSE(accepts("mask", local));
+  CHECK_FALSE(accepts("rotary_sin", sines));  // the positions are learned
+  o.attention.window = 2;
+  CHECK(accepts("mask", local));
+  CHECK_FALSE(accepts("mask", causal));
+  o.positions = Positions::kRope;
+  CHECK(accepts("rotary_sin", sines));
+  CHECK_FALSE(accepts("rotary_cos", sines));
+  CHECK_FALSE(accepts("rotary_sin", sines * 1.0001));
+  CHECK_FALSE(accepts("rotary_sin", slice(sines, 1, 0, 1)));
 }
 
 TEST_CASE("an option without a setting is an error of export unless it has its default value") {

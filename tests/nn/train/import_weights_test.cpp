@@ -47,6 +47,9 @@ TEST_CASE("a file of another program needs only what its tensors do not show") {
   CHECK_THAT(problem(gpt_file(), "[train]\ntask = \"text\"\n"),
              StartsWith("file: the file does not show heads, mlp-act and text; add them"));
   CHECK(problem(gpt_file(), std::string(kLines) + "lr = 0.1\n") == "");
+  const SafeTensors lens{"file", weights_with_names(gpt(), WeightNames::kTransformerLens)};
+  CHECK_THAT(problem(lens), StartsWith("file: the file does not show positions and window; add"));
+  CHECK(problem(lens, std::string(kLines) + "positions = \"learned\"\nwindow = 0\n") == "");
 }
 
 TEST_CASE("a file that contradicts its configuration or itself is an error") {

@@ -59,7 +59,7 @@ constexpr const char* kImportNotes =
     R"(FILE has names that heed export describes. The new run has weights and no history: it cannot be resumed, but
 train --from starts from it. A file of heed export needs no further options. For others, --config FILE or --like RUN
 state what the tensors do not show: task, or text with a file that contains all characters of the vocabulary, heads,
-mlp-act, and perhaps context, positions and norm-kind.
+mlp-act, and perhaps context, positions, window and norm-kind.
 
   [train]            # the FILE of --config
   text = "input.txt"

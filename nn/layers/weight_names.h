@@ -46,8 +46,8 @@ Tensor find_named(const SafeTensors& file, std::string_view name, WeightNames na
 /// such a model with any weights. If the output layer is tied, the file may contain its weight.
 /// Throws ValueError if the other model does not have an option. Throws IoError that lists tensors
 /// with their shapes if the file lacks one, or has another shape or a tensor that is not a
-/// parameter. Biases that are 0 are ignored, and so are masks and rotary tables of attention, if they
-/// are those of the model. Others are an IoError that names them.
+/// parameter. Biases that are 0 are ignored, and so are masks and rotary tables of attention, if
+/// they are those of the model. Others are an IoError that names them.
 Transformer with_weights(Transformer model, SafeTensors file, WeightNames names);
 ///@}
 

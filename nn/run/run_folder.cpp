@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <ranges>
 #include <system_error>
 
 #include "autograd/base/files.h"
@@ -364,7 +365,10 @@ void RunFolder::check_replaceable() const {
 }
 
 void RunFolder::remove_others(const std::set<std::string>& kept) const {
-  for (const std::string& name : own_files())
+  // kState, the first, is removed last: without it, the other files of an earlier run would count
+  // as those of the new one.
+  const std::vector<std::string> names = own_files();
+  for (const std::string& name : std::views::reverse(names))
     check<IoError>(kept.contains(name) || remove_file(target(name)) || errno == ENOENT,
                    "cannot remove " + file(name).string(), std::generic_category().message(errno));
 }

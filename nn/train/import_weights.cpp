@@ -61,6 +61,7 @@ std::vector<std::pair<const char*, std::string>> shown_settings(const SafeTensor
   std::vector<std::pair<const char*, std::string>> shown = {
       {"layers", fmt::to_string(layers)},
       {"d-model", fmt::to_string(tok.size(1))},
+      {"dtype", std::string(dtype_name(tok.dtype()))},
       {"mlp", fmt::to_string(up.defined())},
       {"bias", fmt::to_string(has(bias))},
       {"norm-bias", fmt::to_string(has("ln1.bias"))},

@@ -25,9 +25,9 @@ struct ImportedWeights {
 /// symbols of a text are those in the metadata, or else those of the text of the configuration.
 ///
 /// Throws ValueError that lists what the file does not show and no line states: task, heads,
-/// context, positions, window, norm_kind and mlp_act. Throws ValueError with both numbers if the metadata
-/// have another eps of norms than heed. Throws IoError that names tensors and shapes if the file
-/// does not fit the configuration or the symbols, or if its weights are not finite.
+/// context, positions, window, norm_kind and mlp_act. Throws ValueError with both numbers if the
+/// metadata have another eps of norms than heed. Throws IoError that names tensors and shapes if
+/// the file does not fit the configuration or the symbols, or if its weights are not finite.
 ImportedWeights import_weights(SafeTensors file, const std::vector<TomlItem>& given = {});
 
 }  // namespace heed::nn

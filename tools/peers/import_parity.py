@@ -4,10 +4,11 @@
     python3 -m venv V && V/bin/pip install torch safetensors transformers "transformer_lens<4"
     PYTHONPATH=build/release/python V/bin/python tools/peers/import_parity.py build/release/heed
 
-The models are a nanoGPT, saved as ckpt.pt, a HookedTransformer and a GPT2LMHeadModel. All weights, biases and norms are random. The column
-`logits` is the largest difference divided by the largest magnitude; at most 1e-5. Then come wrong twins of both files
-or of their configuration: each is refused, or its logits differ by more than 1e-3, if a file cannot show the fault. The
-script prints which of both, and the message."""
+The models are a nanoGPT, saved as ckpt.pt, HookedTransformers and a GPT2LMHeadModel. All weights, biases and norms are
+random. The second column is the largest difference divided by the largest magnitude; at most 1e-5. HookedTransformers
+that heed does not have, and wrong twins of the GPT2LMHeadModel or of its configuration, are refused. If a file cannot
+show the fault, the logits differ by more than 1e-3. Each model and twin has one expected outcome, and each refusal a
+part of its message."""
 import argparse
 import json
 import random
@@ -24,6 +25,7 @@ from transformers.utils import logging
 
 from export_parity import NanoGPT
 
+EQUAL, DIFFER = "the logits are equal", "the logits differ"
 BOUND, WRONG, LETTERS, CONTEXT = 1e-5, 1e-3, "abcdefghij", 24
 LAYERS, WIDTH = 2, 16
 SIZES = {"n_layer": LAYERS, "n_head": 4, "n_embd": WIDTH, "block_size": CONTEXT, "bias": True, "dropout": 0.0,
@@ -56,13 +58,13 @@ def gpt2(folder):
     return lambda ids: model(ids).logits[0], folder / "gpt2" / "model.safetensors"
 
 
-def transformerlens(folder):
+def transformerlens(folder, **options):
     from transformer_lens import HookedTransformer, HookedTransformerConfig
     model = randomized(HookedTransformer(HookedTransformerConfig(
         n_layers=LAYERS, d_model=WIDTH, n_ctx=CONTEXT, n_heads=4, d_head=WIDTH // 4, d_vocab=len(LETTERS), act_fn="gelu",
-        normalization_type="LN", device="cpu", dtype=torch.float32)))
+        normalization_type="LN", device="cpu", dtype=torch.float32, **options)))
     torch.nn.init.zeros_(model.unembed.b_U)  # heed's output layer has no bias
-    save_file(model.state_dict(), folder / "lens.safetensors")
+    save_file({n: x.clone().contiguous() for n, x in model.state_dict().items()}, folder / "lens.safetensors")
     return lambda ids: model(ids, prepend_bos=False)[0], folder / "lens.safetensors"
 
 
@@ -103,27 +105,64 @@ def exchanged(x, axis):
     return torch.cat([k, q, v], axis)
 
 
-H = "transformer.h.0."
-TWINS = {  # the change of the weights of GPT-2, and of the configuration
-    "c_attn transposed": (lambda w: {H + "attn.c_attn.weight": w[H + "attn.c_attn.weight"].T}, {}),
-    "square c_proj transposed": (lambda w: {H + "attn.c_proj.weight": w[H + "attn.c_proj.weight"].T}, {}),
-    "MLP transposed": (lambda w: {H + "mlp.c_fc.weight": w[H + "mlp.c_fc.weight"].T}, {}),
-    "q and k exchanged": (lambda w: {H + f"attn.c_attn.{n}": exchanged(w[H + f"attn.c_attn.{n}"], -1)
-                                     for n in ("weight", "bias")}, {}),
-    "another activation": (lambda w: {}, {"mlp-act": "relu"}),
-    "another eps": (lambda w: {}, {"eps": 1e-6}),
-    "a missing bias": (lambda w: {"transformer.h.1.attn.c_proj.bias": None}, {}),
-    "a missing layer": (lambda w: {n: None for n in w if n.startswith(H)}, {}),
-    "another vocabulary": (lambda w: {"transformer.wte.weight": w["transformer.wte.weight"][:-1]}, {}),
-    "the tokens of GPT-2": (lambda w: {"transformer.wte.weight": torch.zeros(50257, WIDTH)}, {"text": "", "task": ""}),
-    "another number of heads": (lambda w: {}, {"heads": 2}),
-    "norms exchanged": (lambda w: {H + f"ln_1.{n}": w[H + f"ln_2.{n}"] for n in ("weight", "bias")}, {}),
-    "a missing last layer, in config": (lambda w: {n: None for n in w if ".h.1." in n}, {"layers": 2}),
-    "another context": (lambda w: {}, {"context": 16}),
-    "an output layer that is not tied": (lambda w: {"lm_head.weight": w["transformer.wte.weight"] * 2}, {"tied": True}),
-    "no activation": (lambda w: {}, {"mlp-act": ""}),
-    "a NaN": (lambda w: {H + "ln_1.bias": w[H + "ln_1.bias"] * torch.nan}, {}),
+ROTARY = {"positional_embedding_type": "rotary", "rotary_dim": WIDTH // 4}
+ROPE = {"positions": "rope", "context": CONTEXT, "window": 0}
+LOCAL = {"use_local_attn": True, "attn_types": ["local", "global"], "window_size": 4}
+MODELS = {  # the model, its options, its configuration, and the outcome
+    "nanogpt": (nanogpt, {}, {}, EQUAL),
+    "transformerlens": (transformerlens, {}, {"positions": "learned", "window": 0}, EQUAL),
+    "rotary positions": (transformerlens, ROTARY, ROPE, EQUAL),
+    "rotary positions of base 500": (transformerlens, ROTARY | {"rotary_base": 500}, ROPE, "attn.rotary_cos differs"),
+    "rotary positions of half a head": (transformerlens, ROTARY | {"rotary_dim": 2}, ROPE, "attn.rotary_cos differs"),
+    "adjacent rotary pairs": (transformerlens, ROTARY | {"rotary_adjacent_pairs": True}, ROPE,
+                              "attn.rotary_cos differs"),
+    "ALiBi": (transformerlens, {"positional_embedding_type": "alibi"}, {"positions": "alibi", "window": 0}, EQUAL),
+    "ALiBi, not in config": (transformerlens, {"positional_embedding_type": "alibi"}, {"window": 0},
+                             "does not show positions;"),
+    "local attention, not in config": (transformerlens, LOCAL, {"positions": "learned"}, "does not show window;"),
+    "gpt2": (gpt2, {}, {"mlp-act": "gelu-tanh"}, EQUAL),
 }
+H = "transformer.h.0."
+TWINS = {  # the change of the weights of GPT-2, that of the configuration, and the outcome
+    "c_attn transposed": (lambda w: {H + "attn.c_attn.weight": w[H + "attn.c_attn.weight"].T}, {}, "needs float32 ["),
+    "square c_proj transposed": (lambda w: {H + "attn.c_proj.weight": w[H + "attn.c_proj.weight"].T}, {}, DIFFER),
+    "MLP transposed": (lambda w: {H + "mlp.c_fc.weight": w[H + "mlp.c_fc.weight"].T}, {}, "needs float32 ["),
+    "q and k exchanged": (lambda w: {H + f"attn.c_attn.{n}": exchanged(w[H + f"attn.c_attn.{n}"], -1)
+                                     for n in ("weight", "bias")}, {}, DIFFER),
+    "another activation": (lambda w: {}, {"mlp-act": "relu"}, DIFFER),
+    "another eps": (lambda w: {}, {"eps": 1e-6}, "have eps 1e-06"),
+    "a missing bias": (lambda w: {"transformer.h.1.attn.c_proj.bias": None}, {},
+                       "missing transformer.h.1.attn.c_proj.bias"),
+    "a missing layer": (lambda w: {n: None for n in w if n.startswith(H)}, {}, f"missing {H}ln_1.weight"),
+    "another vocabulary": (lambda w: {"transformer.wte.weight": w["transformer.wte.weight"][:-1]}, {},
+                           "the token embedding has shape [9, 16]"),
+    "the tokens of GPT-2": (lambda w: {"transformer.wte.weight": torch.zeros(50257, WIDTH)}, {"text": "", "task": ""},
+                            "byte pairs of GPT-2"),
+    "another number of heads": (lambda w: {}, {"heads": 2}, DIFFER),
+    "norms exchanged": (lambda w: {H + f"ln_1.{n}": w[H + f"ln_2.{n}"] for n in ("weight", "bias")}, {}, DIFFER),
+    "a missing last layer, in config": (lambda w: {n: None for n in w if ".h.1." in n}, {"layers": 2},
+                                        "its tensors show layers 1"),
+    "another context": (lambda w: {}, {"context": 16}, "needs float32 [16, 16]"),
+    "an output layer that is not tied": (lambda w: {"lm_head.weight": w["transformer.wte.weight"] * 2}, {"tied": True},
+                                         "set --tied to false"),
+    "no activation": (lambda w: {}, {"mlp-act": ""}, "does not show mlp-act;"),
+    "a mask that is not causal": (lambda w: {H + "attn.bias": torch.ones(1, 1, CONTEXT, CONTEXT)}, {},
+                                  H + "attn.bias differs"),
+    "a NaN": (lambda w: {H + "ln_1.bias": w[H + "ln_1.bias"] * torch.nan}, {}, "is nan at"),
+}
+
+
+def fails(imports, name, expected, model, file, config):
+    """Imports a file, prints the outcome and returns whether it is not the expected one."""
+    try:
+        error = imports.error(model, file, **config)
+        outcome = EQUAL if error <= BOUND else DIFFER if error > WRONG else "neither"
+        shown = f"{error:10.1e}"
+    except RuntimeError as e:
+        outcome, shown = str(e).replace(str(imports.folder), ".")[:400], f"{'refused':>10s}"
+    failed = outcome != expected if expected in (EQUAL, DIFFER) else expected not in outcome
+    print(f"{name:34s}{shown}  {'FAIL' if failed else 'PASS'}  {outcome}", flush=True)
+    return failed
 
 
 def main():
@@ -133,24 +172,16 @@ def main():
     random.seed(1)
     torch.manual_seed(1)
     logging.disable_progress_bar()
-    with tempfile.TemporaryDirectory() as name:
-        imports = Imports(heed, Path(name))
-        for library, make, act in (("nanogpt", nanogpt, "gelu"), ("transformerlens", transformerlens, "gelu"),
-                                   ("gpt2", gpt2, "gelu-tanh")):
-            model, file = make(Path(name))
-            error = imports.error(model, file, **{"mlp-act": act})
-            failed += not error <= BOUND
-            print(f"{library:34s}{error:10.1e}  {'PASS' if error <= BOUND else 'FAIL'}", flush=True)
-        weights = load_file(file)
-        for twin, (change, config) in TWINS.items():
+    with tempfile.TemporaryDirectory() as folder:
+        imports = Imports(heed, Path(folder))
+        for name, (make, options, config, expected) in MODELS.items():
+            model, file = make(Path(folder), **options)
+            failed += fails(imports, name, expected, model, file, config)
+        weights, twin = load_file(file), Path(folder) / "twin.safetensors"  # the last one is gpt2
+        for name, (change, config, expected) in TWINS.items():
             w = {n: x for n, x in (weights | change(weights)).items() if x is not None}
-            save_file({n: x.clone().contiguous() for n, x in w.items()}, Path(name) / "twin.safetensors")
-            try:
-                error = imports.error(model, Path(name) / "twin.safetensors", **{"mlp-act": "gelu-tanh"} | config)
-                failed += not error > WRONG
-                print(f"{twin:34s}{error:10.1e}  {'differs' if error > WRONG else 'FAIL'}", flush=True)
-            except RuntimeError as e:
-                print(f"{twin:34s}{'refused':>10s}  {str(e).replace(name, '.')[:400]}", flush=True)
+            save_file({n: x.clone().contiguous() for n, x in w.items()}, twin)
+            failed += fails(imports, name, expected, model, twin, {"mlp-act": "gelu-tanh"} | config)
     return failed > 0
 
 

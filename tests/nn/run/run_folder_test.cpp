@@ -211,6 +211,23 @@ TEST_CASE("a history with missing columns is read; their values are NaN") {
   CHECK(std::isnan(resumed.history()[2].clipped_norm));
 }
 
+TEST_CASE("weights that replace a run remove its state last, so no file of it seems to be theirs") {
+  const Folder folder;
+  const RunFolder run(folder.path());
+  Trainer t(tiny_run());
+  t.step();
+  run.save(t.snapshot());
+  for (const char* name : {RunFolder::kBest, "checkpoints/000001.safetensors"}) {
+    fs::remove(run.file(name));
+    fs::create_directories(run.file(name) / "inside");  // cannot be removed
+    CHECK_THROWS_WITH(run.save_as_weights(t.snapshot()), Contains("cannot remove"));
+    CHECK(run.has_state());
+    fs::remove_all(run.file(name));
+  }
+  run.save_as_weights(t.snapshot());
+  CHECK(run.state() == RunFolder::State::kWeights);
+}
+
 TEST_CASE("a run of weights can be used, and its recipe is compared by value, not by text") {
   const Folder folder;
   RunConfig c = tiny_run();

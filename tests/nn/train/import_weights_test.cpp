@@ -52,6 +52,16 @@ TEST_CASE("a file of another program needs only what its tensors do not show") {
   CHECK(problem(lens, std::string(kLines) + "positions = \"learned\"\nwindow = 0\n") == "");
 }
 
+TEST_CASE("the model has the dtype of the tensors, unless a line states another") {
+  SafeTensors file = gpt_file();
+  for (NamedTensor& t : file.tensors) t.tensor = to(t.tensor, float64);
+  const ImportedWeights imported = import_weights(file, read_toml(kLines, "lines"));
+  CHECK(parameters(imported.model)[0].tensor.dtype() == float64);
+  CHECK(imported.config.model.attention.dtype == float64);
+  CHECK_THAT(problem(file, std::string(kLines) + "dtype = \"float32\"\n"),
+             Contains("is float64 [2, 8] in the file, needs float32 [2, 8]"));
+}
+
 TEST_CASE("a file that contradicts its configuration or itself is an error") {
   SafeTensors file = gpt_file();
   for (const char* key : {"eps", "layer_norm_epsilon"}) {

@@ -355,6 +355,20 @@ done
 expect 0 train --from gpt2.safetensors --steps 1 --quiet --out from-gpt2
 printf '[train]\nd-model = 8\n' > narrow.toml
 refuses 2 "gpt2.safetensors: the norms of its model have eps 1e-06, but those of heed have 1e-05" import gpt2.safetensors --eps 1e-6 --out never
+if command -v python3 > /dev/null; then
+  python3 - gpt2.safetensors eps.safetensors << 'END'
+import json, struct, sys
+data = open(sys.argv[1], "rb").read()
+size = struct.unpack("<Q", data[:8])[0]
+header = json.loads(data[8:8 + size])
+del header["__metadata__"]["heed_checksum"]
+header["__metadata__"]["eps"] = "1e-5"
+header = json.dumps(header, separators=(",", ":")).encode()
+open(sys.argv[2], "wb").write(struct.pack("<Q", len(header)) + header + data[8 + size:])
+END
+  expect 0 import eps.safetensors --eps 1e-5 --out with-eps
+  refuses 2 "have eps 1e-06, but those of heed have 1e-05" import eps.safetensors --eps 1e-6 --out never
+fi
 refuses 4 "its tensors show d-model 16, but the configuration has 8" import gpt2.safetensors --config narrow.toml --out never
 refuses 2 "--out imported holds a run already; replace it with --overwrite" import gpt2.safetensors --out imported
 refuses 2 "python -m heed.torch ckpt.pt" import text.txt --out never

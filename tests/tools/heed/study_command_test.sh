@@ -121,6 +121,11 @@ picture_has words.png "Who reads whom. A matrix of 2 rows and 2 columns" "'Who r
 expect 0 plot words.safetensors --out drawn.svg --json; is_json_line; out_has '"files":["drawn.svg"]'
 ok grep -q "words.safetensors: words" drawn.svg
 expect 0 plot runs/reverse-1 --out loss.svg --json; is_json_line; ok grep -qF "Loss while training: reverse" loss.svg
+cp -r runs/reverse-1 runs/lr0.1
+for run in runs/lr0.1 runs/lr0.1/ runs/lr0.1/.; do
+  expect 0 plot "$run"; has_file runs/lr0.1.png; ok rm runs/lr0.1.png
+done
+ok rm -r runs/lr0.1
 refuses 2 "--name has no effect" plot runs/reverse-1 --name tok.weight
 refuses 2 "--out: needs a FILE.png or FILE.svg, got 'drawn.pdf'" plot words.safetensors --out drawn.pdf
 printf 'der\nHund\n' > lines; expect 0 plot words.safetensors --x-labels lines --out other.png --json; is_json_line

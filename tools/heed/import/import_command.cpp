@@ -28,12 +28,13 @@ Report run_import(const ImportArguments& a, const std::string& config) {
         a.file);
   nn::SafeTensors file = nn::load_safetensors(a.file);
   const std::string note = nn::checksum_note(file);
-  file.metadata.insert({"eps", fmt::format("{}", a.eps)});
   if (!a.like.empty()) {  // its configuration and symbols replace those in the metadata
     for (const auto& [key, value] : nn::load_metadata(find_weights(a.like)))
       file.metadata[key] = value;
     file.metadata[nn::kConfigKey] = nn::to_toml(nn::RunFolder(find_run(a.like)).config());
   }
+  // import_weights checks it, and the eps in the metadata.
+  if (a.eps != ImportArguments{}.eps) file.metadata["eps"] = fmt::format("{}", a.eps);
   std::vector<nn::TomlItem> items;
   if (!config.empty()) items = nn::read_toml(nn::read_toml_text(config), config);
   std::erase_if(items, [](const nn::TomlItem& item) { return item.section != "train"; });

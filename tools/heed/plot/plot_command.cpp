@@ -131,10 +131,19 @@ plot::HeatmapGrid plot_grid(const PlotArguments& a, const Command& c) {
 
 constexpr Column kPlotKeys[] = {{"file"}, {"files"}, {"panels"}, {"rows"}, {"columns"}};
 
-// Writes the picture to --out or, by default, to FILE with the extension .png.
+// Returns the default of --out: beside FILE, with its name. Of a run, such as runs/lr0.1, the name
+// is that of the directory with .png after it.
+std::filesystem::path default_out(std::filesystem::path file) {
+  if (!std::filesystem::is_directory(file)) return file.replace_extension(".png");
+  const std::string name = file.filename().string();
+  if (name.empty() || name == "." || name == "..") file = std::filesystem::canonical(file);
+  return file += ".png";
+}
+
+// Writes the picture to --out.
 Files draw(const PlotArguments& a, const Picture& picture, PictureSource source = {}) {
   const std::filesystem::path out =
-      a.out.empty() ? std::filesystem::path(a.file).replace_extension(".png").string() : a.out;
+      a.out.empty() ? default_out(a.file) : std::filesystem::path(a.out);
   const std::string extension = out.extension().string();
   if (extension != ".png" && extension != ".svg")
     usage_error("--out: needs a FILE.png or FILE.svg, got '{}'", a.out);

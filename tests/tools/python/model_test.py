@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+from collections import Counter
 from pathlib import Path
 from unittest import mock
 
@@ -32,6 +33,7 @@ parser.add_argument("--seed", type=int, default=1)
 ARGUMENTS, REST = parser.parse_known_args()
 BOUNDS = {"float32": 1e-5, "float64": 1e-12}  # of a difference of logits, divided by the largest logit
 LETTERS = "abcdefgh"
+NAMES = "heed", "torch", "transformerlens"  # nanoGPT has almost none of the random models
 
 torch.set_num_threads(1)
 
@@ -53,14 +55,23 @@ def random_options(draw):
                "norm-kind": ["layernorm", "rmsnorm"], "residual-scale": ["1", "0.5", "1/sqrt-2-layers"],
                "form": ["packed_qkv", "separate", "packed_heads", "per_head"], "dtype": ["float32", "float64"],
                "dropout": [0, 0.1], "seed": range(1000)}
+    plain = draw.random() < 0.5  # a model that other libraries have, too
+    if plain:
+        options |= {"d-head": [0], "d-value": [0], "kv-heads": [0], "scale": ["1/sqrt-d-head"], "soft-cap": [0],
+                    "sink": ["none"], "window": [0], "norm": ["pre"], "positions": ["learned", "none"],
+                    "residual-scale": ["1"]}
     words = [word for key, values in options.items() for word in (f"--{key}", str(draw.choice(values)))]
-    words += map(yes, ["qk-norm", "bias", "norm-bias", "tied"])
-    if draw.random() < 0.5:
+    words += map(yes, ["qk-norm", "bias", "norm-bias", "tied"][plain:])
+    if not plain and draw.random() < 0.5:
         words += [x for key in "qkvo" for x in (f"--{key}-bias", draw.choice(["as-bias", "yes", "no"]))]
     if draw.random() < 0.7:
         words += ["--mlp", "--mlp-ratio", draw.choice(["4", "0.375", "2.67"]),  # 0.375 * 12: half a neuron
                   "--mlp-act", draw.choice(["gelu", "gelu-tanh", "relu", "silu", "swiglu"])]
     return words
+
+
+def reason_of(error):
+    return error.stderr.strip().split(", got ")[0]
 
 
 def equal_bits(a, b):
@@ -84,7 +95,7 @@ class Model(unittest.TestCase):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.folder = Path(folder.name)
-        self.text = self.folder / "text.txt"
+        self.text, self.exported = self.folder / "text.txt", Counter()
         self.text.write_text("".join(random.Random(1).choices(LETTERS, k=1500)))
 
     def train(self, *options, out="a"):
@@ -102,9 +113,26 @@ class Model(unittest.TestCase):
         self.assertEqual((ours.shape, ours.dtype), (theirs.shape, theirs.dtype))
         return ((ours - theirs).abs().max() / ours.abs().max()).item()
 
-    def compare(self, options):
+    def export_and_import(self, run, names, refused):
+        """Compares all bits of an exported and imported run. If heed refuses the export, counts the reason."""
+        file, back = self.folder / "x.safetensors", self.folder / "imported"
+        try:
+            call("export", run, "--names", names, "--out", file)
+        except subprocess.CalledProcessError as e:
+            self.assertEqual(e.returncode, 2, e.stderr)
+            self.assertNotEqual(names, "heed", e.stderr)
+            refused[f"export: {reason_of(e)}"] += 1
+            return False
+        call("import", file, "--out", back, "--overwrite")
+        self.assertTrue(equal_bits(*(_safetensors.read(x / "model.safetensors")[0] for x in (run, back))), names)
+        self.assertEqual(*(json.loads(call("eval", x, "--json"))["loss"] for x in (run, back)))
+        return True
+
+    def compare(self, options, refused):
         """Compares the run in the folder a: logits, all bits after there and back, and logits of random weights."""
         run, draw = self.folder / "a", torch.Generator().manual_seed(1)
+        for names in NAMES:
+            self.exported[names] += self.export_and_import(run, names, refused)
         module = heed.torch.load(run)
         errors = [self.error(run, module)]
         back, other = self.folder / "b", self.folder / "c"
@@ -120,7 +148,7 @@ class Model(unittest.TestCase):
         return max(errors)
 
     def test_random_models(self):
-        draw, refused, errors = random.Random(ARGUMENTS.seed), {}, {"float32": [], "float64": []}
+        draw, refused, errors = random.Random(ARGUMENTS.seed), Counter(), {"float32": [], "float64": []}
         while len(errors["float32"]) + len(errors["float64"]) < (60 if ARGUMENTS.all else 6):
             options = random_options(draw)
             options = draw.choice([["induction", "--task-periods", "3..5"], ["--text", self.text]]) + options
@@ -128,14 +156,15 @@ class Model(unittest.TestCase):
                 self.train(*options)
             except subprocess.CalledProcessError as e:
                 self.assertEqual(e.returncode, 2, e.stderr)
-                reason = e.stderr.strip().split(", got ")[0]
-                refused[reason] = refused.get(reason, 0) + 1
+                refused[f"train: {reason_of(e)}"] += 1
                 continue
-            errors[options[options.index("--dtype") + 1]].append(self.compare(options))
+            errors[options[options.index("--dtype") + 1]].append(self.compare(options, refused))
             for name in "bc":
                 shutil.rmtree(self.folder / name)
-        for reason, count in sorted(refused.items(), key=lambda item: -item[1]):
+        for reason, count in refused.most_common():
             print(f"refused {count} times: {reason}")
+        print("exported and imported:", *(f"{count} with names of {names}" for names, count in self.exported.items()))
+        self.assertTrue(not ARGUMENTS.all or all(self.exported[names] for names in NAMES), self.exported)
         for dtype, values in errors.items():
             print(f"{dtype}: {len(values)} models, largest error {max(values, default=0):.1e}")
 

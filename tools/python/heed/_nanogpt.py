@@ -25,8 +25,8 @@ def main() -> None:
         metadata = {"format": "pt", "model_args": json.dumps(model_args), "config": "[train]\n" + "".join(lines)}
         _safetensors.write(out, arrays, metadata)
     except (LookupError, TypeError, AttributeError) as error:
-        sys.exit(f"{path} is not a checkpoint of nanoGPT, a dict with 'model' and 'model_args', dicts of tensors and of "
-                 f"numbers ({error!r}); save other models with safetensors.torch.save_file, for heed import")
+        sys.exit(f"{path} is not a checkpoint of nanoGPT, a dict with 'model' and 'model_args', dicts of tensors and "
+                 f"of numbers ({error!r}); save other models with safetensors.torch.save_file for heed import")
     except Exception as error:  # torch.load raises many types
         sys.exit(f"cannot convert {path} to {out}: {error}")
     print(f"{out}: {len(arrays)} tensors; next: heed import {out} --out RUN --config FILE.toml (task or text, and mlp-act)")

@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+from collections import Counter
 from pathlib import Path
 from unittest import mock
 
@@ -32,6 +33,7 @@ parser.add_argument("--seed", type=int, default=1)
 ARGUMENTS, REST = parser.parse_known_args()
 BOUNDS = {"float32": 1e-5, "float64": 1e-12}  # of a difference of logits, divided by the largest logit
 LETTERS = "abcdefgh"
+NAMES = "heed", "torch", "transformerlens"  # nanoGPT has almost none of the random models
 
 torch.set_num_threads(1)
 
@@ -53,14 +55,23 @@ def random_options(draw):
                "norm-kind": ["layernorm", "rmsnorm"], "residual-scale": ["1", "0.5", "1/sqrt-2-layers"],
                "form": ["packed_qkv", "separate", "packed_heads", "per_head"], "dtype": ["float32", "float64"],
                "dropout": [0, 0.1], "seed": range(1000)}
+    plain = draw.random() < 0.5  # a model that other libraries have, too
+    if plain:
+        options |= {"d-head": [0], "d-value": [0], "kv-heads": [0], "scale": ["1/sqrt-d-head"], "soft-cap": [0],
+                    "sink": ["none"], "window": [0], "norm": ["pre"], "positions": ["learned", "none"],
+                    "residual-scale": ["1"]}
     words = [word for key, values in options.items() for word in (f"--{key}", str(draw.choice(values)))]
-    words += map(yes, ["qk-norm", "bias", "norm-bias", "tied"])
-    if draw.random() < 0.5:
+    words += map(yes, ["qk-norm", "bias", "norm-bias", "tied"][plain:])
+    if not plain and draw.random() < 0.5:
         words += [x for key in "qkvo" for x in (f"--{key}-bias", draw.choice(["as-bias", "yes", "no"]))]
     if draw.random() < 0.7:
         words += ["--mlp", "--mlp-ratio", draw.choice(["4", "0.375", "2.67"]),  # 0.375 * 12: half a neuron
                   "--mlp-act", draw.choice(["gelu", "gelu-tanh", "relu", "silu", "swiglu"])]
     return words
+
+
+def reason_of(error):
+    return error.stderr.strip().split(", got ")[0]
 
 
 def equal_bits(a, b):
@@ -84,7 +95,7 @@ class Model(unittest.TestCase):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.folder = Path(folder.name)
-        self.text = self.folder / "text.txt"
+        self.text, self.exported = self.folder / "text.txt", Counter()
         self.text.write_text("".join(random.Random(1).choices(LETTERS, k=1500)))
 
     def train(self, *options, out="a"):
@@ -102,9 +113,26 @@ class Model(unittest.TestCase):
         self.assertEqual((ours.shape, ours.dtype), (theirs.shape, theirs.dtype))
         return ((ours - theirs).abs().max() / ours.abs().max()).item()
 
-    def compare(self, options):
+    def export_and_import(self, run, names, refused):
+        """Compares all bits of an exported and imported run. If heed refuses the export, counts the reason."""
+        file, back = self.folder / "x.safetensors", self.folder / "imported"
+        try:
+            call("export", run, "--names", names, "--out", file)
+        except subprocess.CalledProcessError as e:
+            self.assertEqual(e.returncode, 2, e.stderr)
+            self.assertNotEqual(names, "heed", e.stderr)
+            refused[f"export: {reason_of(e)}"] += 1
+            return False
+        call("import", file, "--out", back, "--overwrite")
+        self.assertTrue(equal_bits(*(_safetensors.read(x / "model.safetensors")[0] for x in (run, back))), names)
+        self.assertEqual(*(json.loads(call("eval", x, "--json"))["loss"] for x in (run, back)))
+        return True
+
+    def compare(self, options, refused):
         """Compares the run in the folder a: logits, all bits after there and back, and logits of random weights."""
         run, draw = self.folder / "a", torch.Generator().manual_seed(1)
+        for names in NAMES:
+            self.exported[names] += self.export_and_import(run, names, refused)
         module = heed.torch.load(run)
         errors = [self.error(run, module)]
         back, other = self.folder / "b", self.folder / "c"
@@ -120,7 +148,7 @@ class Model(unittest.TestCase):
         return max(errors)
 
     def test_random_models(self):
-        draw, refused, errors = random.Random(ARGUMENTS.seed), {}, {"float32": [], "float64": []}
+        draw, refused, errors = random.Random(ARGUMENTS.seed), Counter(), {"float32": [], "float64": []}
         while len(errors["float32"]) + len(errors["float64"]) < (60 if ARGUMENTS.all else 6):
             options = random_options(draw)
             options = draw.choice([["induction", "--task-periods", "3..5"], ["--text", self.text]]) + options
@@ -128,14 +156,15 @@ class Model(unittest.TestCase):
                 self.train(*options)
             except subprocess.CalledProcessError as e:
                 self.assertEqual(e.returncode, 2, e.stderr)
-                reason = e.stderr.strip().split(", got ")[0]
-                refused[reason] = refused.get(reason, 0) + 1
+                refused[f"train: {reason_of(e)}"] += 1
                 continue
-            errors[options[options.index("--dtype") + 1]].append(self.compare(options))
+            errors[options[options.index("--dtype") + 1]].append(self.compare(options, refused))
             for name in "bc":
                 shutil.rmtree(self.folder / name)
-        for reason, count in sorted(refused.items(), key=lambda item: -item[1]):
+        for reason, count in refused.most_common():
             print(f"refused {count} times: {reason}")
+        print("exported and imported:", *(f"{count} with names of {names}" for names, count in self.exported.items()))
+        self.assertTrue(not ARGUMENTS.all or all(self.exported[names] for names in NAMES), self.exported)
         for dtype, values in errors.items():
             print(f"{dtype}: {len(values)} models, largest error {max(values, default=0):.1e}")
 
@@ -182,7 +211,7 @@ class Model(unittest.TestCase):
         sizes = {"n_layer": 4, "n_head": 4, "n_embd": 128, "block_size": 64, "bias": False}
         checkpoint, out = self.folder / "ckpt.pt", self.folder / "y.safetensors"
         words = mock.patch.object(sys, "argv", ["", str(checkpoint), str(out)])
-        refused = "is not a checkpoint of nanoGPT, .*'model_args', of numbers .*%s"
+        refused = "is not a checkpoint of nanoGPT, a dict with 'model' and 'model_args', .*%s"
         for model, args, error in ((weights, None, refused % "NoneType"), (None, sizes, refused % "NoneType"),
                                    (weights, [2, 2], refused % "list"), ({"a": 1}, sizes, refused % "int"),
                                    (weights, sizes | {"n_head": torch.tensor(2)}, refused % "Tensor")):
@@ -197,8 +226,10 @@ class Model(unittest.TestCase):
         call("import", out, "--out", run, "--config", config)
         weights = [_safetensors.read(x / "model.safetensors")[0] for x in (run, self.folder / "a")]
         self.assertTrue(equal_bits(*weights))
-        with words, self.assertRaisesRegex(SystemExit, "cannot write .*exists"):
-            _nanogpt.main()
+        for error in ("y.safetensors exists; choose another name", "No such file .*ckpt.pt"):
+            with words, self.assertRaisesRegex(SystemExit, f"cannot convert .*ckpt.pt to .*: .*{error}"):
+                _nanogpt.main()
+            checkpoint.unlink(missing_ok=True)
 
     def refused_save(self, error, text, module, path):
         before = sorted(self.folder.rglob("*"))
@@ -258,6 +289,16 @@ class Model(unittest.TestCase):
         run = self.train()
         file, config = run / "model.safetensors", run / "config.toml"
         data, text, draw = file.read_bytes(), config.read_text(), random.Random(1)
+        exported = self.folder / "x.safetensors"
+        call("export", run, "--names", "transformerlens", "--out", exported)
+        for path, weights in ((run, file), (run / "best.safetensors",) * 2, (exported, exported)):
+            intact = weights.read_bytes()
+            for at in draw.sample(range(len(intact)), 20) + [len(intact) - 1]:
+                weights.write_bytes(intact[:at] + bytes([intact[at] ^ 1 << draw.randrange(8)]) + intact[at + 1 :])
+                with self.assertRaises((heed.Error, ValueError), msg=f"byte {at} of {weights.name}"):
+                    heed.torch.load(path)
+            weights.write_bytes(intact)
+            heed.torch.load(path)
         for _ in range(200):
             damaged = bytearray(data[: draw.choice([len(data), draw.randrange(len(data))])])
             for _ in range(draw.randrange(3)):
@@ -265,18 +306,16 @@ class Model(unittest.TestCase):
             file.write_bytes(damaged)
             try:
                 heed.torch.load(run)
-            except (ValueError, RuntimeError):
+            except (heed.Error, ValueError, RuntimeError):
                 continue
-            arrays, _ = _safetensors.read(file)
-            size = 8 + int.from_bytes(damaged[:8], "little") + sum(x.nbytes for x in arrays.values())
-            self.assertEqual(size, len(damaged))
+            self.assertTrue(damaged == data or b"heed_checksum" not in damaged)
         file.write_bytes(data)
         arrays, _ = _safetensors.read(file)
         for key, value in _model.stated_in(text).items():
             other = f"{value}x" if isinstance(value, str) else not value if isinstance(value, bool) else value + 1
             old, new = (f"{key} = {json.dumps(x)}" for x in (value, other))
             config.write_text(text.replace(f"\n{old}\n", f"\n{new}\n"))
-            with self.assertRaisesRegex(ValueError, f"config.toml has {new}, but .*trained with {old}; restore the line"):
+            with self.assertRaisesRegex(ValueError, f"toml has {new}, but .* trained with {old}; restore the line"):
                 heed.torch.load(run)
         for old, new, error, message in (("heads = 2\n", "", ValueError, "lacks heads"),
                                          ("heads = 2", "heads = two", ValueError, "lacks heads"),
@@ -287,9 +326,8 @@ class Model(unittest.TestCase):
             _safetensors.write(file, arrays, {})  # without the configuration: that of config.toml
             with self.assertRaisesRegex(error, message):
                 heed.torch.load(run)
-        _safetensors.write(self.folder / "x.safetensors", _safetensors.read(file)[0], {})
         with self.assertRaisesRegex(ValueError, "does not contain the configuration"):
-            heed.torch.load(self.folder / "x.safetensors")
+            heed.torch.load(file)
         with self.assertRaises(FileNotFoundError):
             heed.torch.load(self.folder / "nothing")
 

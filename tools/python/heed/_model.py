@@ -13,7 +13,6 @@ import shutil
 import tempfile
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -29,7 +28,7 @@ _EPS = 1e-5  # of all norms
 _ACTIVATIONS = {"gelu": F.gelu, "gelu-tanh": lambda x: F.gelu(x, approximate="tanh"), "relu": F.relu, "silu": F.silu}
 
 
-def stated_in(config: str) -> dict[str, Any]:
+def stated_in(config: str) -> dict:
     """Returns the options of the model that the text of a config.toml states."""
     lines = re.findall(r'^([a-z-]+) = ("[^"\\]*"|true|false|-?\d[-+.e\d]*)$', config, re.MULTILINE)
     return {key: json.loads(value) for key, value in lines if key in _KEYS}
@@ -239,24 +238,25 @@ def load(path: str | os.PathLike[str]) -> Transformer:
     The module maps ids [B, T] to logits [B, T, classes]. It is plain PyTorch, and its state_dict() has heed's names.
     The weights of a run are those in model.safetensors, that is, those of the last save.
 
-    Raises OSError if a file cannot be read, ValueError or RuntimeError if it is damaged or does not fit the
+    Raises OSError if a file cannot be read, heed.Error, ValueError or RuntimeError if it is damaged or does not fit the
     configuration, and heed.Error if heed import, which reads files with other names of weights, refuses it.
     """
     path = Path(path)
-    arrays, metadata = _safetensors.read(path / "model.safetensors" if path.is_dir() else path)
+    file = path / "model.safetensors" if path.is_dir() else path
+    arrays, metadata = _safetensors.read(file)
     if path.is_file() and ("tok.weight" not in arrays or any("_proj" in name for name in arrays)):  # other names
         with tempfile.TemporaryDirectory() as folder:
             call("import", path, out=f"{folder}/run")
             return load(f"{folder}/run")
-    trained = metadata.get("recipe")  # heed refuses another configuration, too
-    config = (path / "config.toml").read_text("utf-8") if path.is_dir() else trained
+    call("info", file)  # verifies the checksum
+    config = (path / "config.toml").read_text("utf-8") if path.is_dir() else metadata.get("recipe")
     if config is None:
         raise ValueError(f"{path} does not contain the configuration of a model; use a run, or a file of heed train")
-    stated = stated_in(config)
-    for key, value in stated_in(trained or "").items():
-        if stated.get(key, value) != value:
-            raise ValueError(f"{path}/config.toml has {key} = {json.dumps(stated[key])}, but model.safetensors was trained "
-                             f"with {key} = {json.dumps(value)}; restore the line, or train a new run")  # fmt: skip
+    trained = stated_in(metadata.get("recipe", ""))
+    for key, value in stated_in(config).items():
+        if trained.get(key, value) != value:
+            raise ValueError(f"{path}/config.toml has {key} = {json.dumps(value)}, but the weights were trained with "
+                             f"{key} = {json.dumps(trained[key])}; restore the line, or train a new run")  # fmt: skip
     weights = {name: torch.from_numpy(x) for name, x in arrays.items()}
     rows = {name: len(x) for name, x in weights.items() if x.dim() == 2}
     vocab = rows.get("tok.weight", 0)

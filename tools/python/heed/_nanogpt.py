@@ -23,13 +23,10 @@ def main() -> None:
                   for name, x in weights.items()}  # fmt: skip
         lines = [f"{_KEYS[name]} = {json.dumps(x)}\n" for name, x in model_args.items() if name in _KEYS]
         metadata = {"format": "pt", "model_args": json.dumps(model_args), "config": "[train]\n" + "".join(lines)}
-    except (LookupError, TypeError, AttributeError) as error:
-        sys.exit(f"{path} is not a checkpoint of nanoGPT, a dict of the dicts 'model', of tensors, and 'model_args', of numbers "
-                 f"({error!r}); save other models with safetensors.torch.save_file, for heed import")  # fmt: skip
-    except Exception as error:  # torch.load raises many types
-        sys.exit(f"cannot read {path}: {error}")
-    try:
         _safetensors.write(out, arrays, metadata)
-    except OSError as error:
-        sys.exit(f"cannot write {out}: {error}")
+    except (LookupError, TypeError, AttributeError) as error:
+        sys.exit(f"{path} is not a checkpoint of nanoGPT, a dict with 'model' and 'model_args', dicts of tensors and "
+                 f"of numbers ({error!r}); save other models with safetensors.torch.save_file for heed import")
+    except Exception as error:  # torch.load raises many types
+        sys.exit(f"cannot convert {path} to {out}: {error}")
     print(f"{out}: {len(arrays)} tensors; next: heed import {out} --out RUN --config FILE.toml (task or text, and mlp-act)")

@@ -6,12 +6,10 @@ maps each name to dtype, shape and [begin, end) in the data, and "__metadata__" 
 
 from __future__ import annotations
 
-import contextlib
-import errno
 import json
 import math
 import os
-import threading
+import pathlib
 
 import numpy as np
 
@@ -71,20 +69,18 @@ def write(path: str | os.PathLike[str], arrays: Arrays, metadata: dict[str, str]
 
 
 def write_file(path: str | os.PathLike[str], *parts: bytes) -> None:
-    """Writes a new file, whole or not at all. A killed process can leave the temporary file `path`.tmpPID.N.
+    """Writes a new file, whole or not at all. A killed process can leave the temporary file `path`.tmpPID.0.
 
     Raises FileExistsError if the file exists, and OSError.
     """
     if os.path.lexists(path):
-        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), os.fspath(path))
-    temporary = f"{os.fspath(path)}.tmp{os.getpid()}.{threading.get_ident()}"
+        raise FileExistsError(f"{os.fspath(path)} exists; choose another name, or remove it")
+    temporary = pathlib.Path(f"{os.fspath(path)}.tmp{os.getpid()}.0")
     try:
         with open(temporary, "wb") as file:
             file.writelines(parts)
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.remove(temporary)
-        raise
+    finally:
+        temporary.unlink(missing_ok=True)

@@ -116,8 +116,8 @@ bool Checker::compare_entry(Oracle oracle, std::size_t k) {
   return right;
 }
 
-// Compares an entry that stays on a kink for the outputs that have no kink. Returns false if it
-// fails.
+// For an entry that could not be moved off a kink: compares only the outputs that have no kink
+// there. Returns false if the comparison fails.
 bool Checker::compare_smooth_outputs(Oracle oracle, const Direction& along) {
   const OutputSlopes found = slopes(oracle, along);
   Values v = cotangents_[0], noise;

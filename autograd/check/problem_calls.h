@@ -238,9 +238,9 @@ class ProblemCalls : public ForeignCalls {
   bool ready_ = false;  // true if inputs_ has the inputs of the last call of forward
   Buffers<T> inputs_, outputs_, grad_outputs_;
   Buffers<T> tangents_, by_inputs_, by_grad_outputs_;  // of backward2 and jvp
-  Buffers<T> gradients_[2];                            // by the last two calls of backward
-  int turn_ = 0;                                       // index of the last one
-  Values earlier_;                                     // its elements
+  Buffers<T> gradients_[2];                            // results of the last two calls of backward
+  int turn_ = 0;                                       // index of the last call in gradients_
+  Values earlier_;                                     // copy of gradients_[turn_]; empty before
 };
 
 }  // namespace heed::autograd

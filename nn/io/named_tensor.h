@@ -7,7 +7,7 @@
 
 namespace heed::nn {
 
-/// Tensor with its name.
+/// A parameter of a model, or an entry of a file.
 struct NamedTensor {
   std::string name;  ///< name as in PyTorch's state_dict, such as "blocks.0.ln1.weight"
   Tensor tensor;     ///< handle of the tensor

@@ -111,8 +111,8 @@ void MultiHeadAttention::check_inputs(const Tensor& query, const Tensor& key, co
 }
 
 AttentionOptions MultiHeadAttention::attention_options(const ForwardContext& ctx) const {
-  // The op attention() applies the causal mask, the window and the keep-mask
-  // (autograd/ops/attention_with_weights.cpp).
+  // The op attention() applies the causal mask, the window and the keep-mask. Its definition is in
+  // autograd/ops/attention_with_weights.cpp.
   const Options& o = options;
   AttentionOptions how{.scale = scale(),
                        .soft_cap = o.soft_cap,

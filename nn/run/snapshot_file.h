@@ -23,7 +23,8 @@ std::map<std::string, std::string> weights_metadata(const Snapshot& snapshot,
                                                     std::optional<std::int64_t> step);
 
 ///@{
-/// Keys of metadata of a finished run: the mark "yes" and the JSON of the result.
+/// Keys in the metadata of a finished run. The value of kFinishedKey is "yes", and the value of
+/// kResultKey is the JSON of the result.
 inline constexpr const char *kFinishedKey = "finished", *kResultKey = "result";
 ///@}
 /// Returns the step and the evaluation of a row as JSON, with null for missing values.

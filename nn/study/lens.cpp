@@ -33,7 +33,8 @@ LensCell read_cell(const double* logits, std::int64_t classes, std::int64_t toke
 }
 
 // L as a linear function of the residual stream x, [B, T, d_model]: the sum of direction * x, plus
-// bias. The final norm divides by constant scales: those of the stream given to linear_at().
+// bias. operator() returns the sum without the bias, so that it can be applied to parts of x. The
+// final norm divides by constant scales: those of the stream given to linear_at().
 struct LinearObjective {
   Tensor direction;          // [B, T, d_model], float64
   std::vector<double> bias;  // [B], of the final norm; empty if it has none

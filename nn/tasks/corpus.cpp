@@ -74,7 +74,8 @@ struct Text {
   bool has_returns = false;  // carriage returns were left out
 };
 
-// Throws IoError for a byte that is not UTF-8 or is 0. The message names the probable encoding.
+// Throws IoError for a byte that is not UTF-8 or is 0. The message names the probable encoding, or
+// states that the file is probably not a text, or that the text before the byte is UTF-8.
 [[noreturn]] void fail_encoding(const InputFile& file, std::uint64_t at, std::uint8_t value) {
   std::string start(std::size_t(std::min<std::uint64_t>(kPiece, file.size())), '\0');
   file.read(0, std::as_writable_bytes(std::span(start)));

@@ -92,8 +92,9 @@ class ShardThreads {
 
  private:
   ShardGradients sum_groups(std::int64_t groups);
-  // State of one thread. `sum` is kept until the next call, so that the thread that allocated its
-  // memory usually also frees it. The memory pool has a cache for each thread.
+  // State of one thread. The memory pool has a cache for each thread, so memory is reused best if
+  // the thread that allocated it also frees it. Therefore `sum` is kept until the next call, in
+  // which usually the same thread replaces it.
   struct Group {
     std::optional<Transformer> own;  // not for the first thread
     ShardGradients sum;

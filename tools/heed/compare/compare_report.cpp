@@ -19,8 +19,9 @@ using Cells = std::vector<Value>;
 
 // A number of a run. For a setting, the tables show the mean of the number over its runs.
 struct Number {
-  std::string_view label;                // heading in text
-  std::string_view run, n, mean, error;  // keys; if `error` is "", `mean` is that of g.best
+  std::string_view label;  // heading in text
+  // Keys in JSON. If `error` is "", the key `mean` has RunGroup::best instead of a mean.
+  std::string_view run, n, mean, error;
   double ComparedRun::*value;
   std::string_view format;
   int drop;  // Column::drop

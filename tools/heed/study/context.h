@@ -43,9 +43,9 @@ struct StudyContext {
   const nn::Transformer& model() const { return subject.model(); }
   /// Returns the study of the subject's sequence.
   const nn::Study& study();
-  /// Returns the numbers of all heads. Patterns and gradients are measured on the subject's
-  /// sequence, effects on the sample, and for models of texts nn::kCopyScores on repeated
-  /// random tokens.
+  /// Returns the measured quantities of each head. Patterns and gradients are measured on the
+  /// subject's sequence, and effects on the sample. For models of texts, nn::kCopyScores are measured
+  /// on repeated random tokens.
   std::vector<nn::HeadReport> reports();
   /// Returns the scores of equal weights.
   nn::HeadReport uniform();

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 INTERRUPTED = 130  # exit code after a signal, if the run was saved
-MAX_BYTES = 2**17  # of one argument on Linux, with a zero byte
+MAX_BYTES = 2**17  # limit of one argument on Linux, including the zero byte at its end
 
 
 class Error(Exception):

@@ -1,4 +1,4 @@
-// `heed gradcheck`: runs the checks of ops and layers in the chosen layouts and reports the results.
+// `heed gradcheck`: runs checks of ops and layers in the chosen layouts, and reports the results.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -44,8 +44,8 @@ struct StudyContext {
   /// Returns the study of the subject's sequence.
   const nn::Study& study();
   /// Returns the measured quantities of each head. Patterns and gradients are measured on the
-  /// subject's sequence, and effects on the sample. For models of texts, nn::kCopyScores are measured
-  /// on repeated random tokens.
+  /// subject's sequence, and effects on the sample. For models of texts, nn::kCopyScores are
+  /// measured on repeated random tokens.
   std::vector<nn::HeadReport> reports();
   /// Returns the scores of equal weights.
   nn::HeadReport uniform();

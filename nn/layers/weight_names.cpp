@@ -281,14 +281,14 @@ std::vector<NamedTensor> weights_with_names(Transformer model, WeightNames names
 }
 
 WeightNames names_in(const SafeTensors& file) {
-  constexpr std::string_view kBlock = "blocks.0.qkv.weight";
+  constexpr std::string_view kPackedWeight = "blocks.0.qkv.weight";
   for (const WeightNames names : {kTransformerLens, kGPT2, kHeed}) {
     const Tensor tok = find_named(file, "tok.weight", names);
     if (!tok.defined()) continue;
     check<IoError>(tok.rank() == 2, file.path, name_in(kParameterNames[0], names), " has shape ",
                    tok.shape(), "; needs [symbols, d_model]");
-    const Tensor qkv = find_named(file, kBlock, names);
-    if (names == kHeed) return find_named(file, kBlock, kTorch).defined() ? kTorch : kHeed;
+    const Tensor qkv = find_named(file, kPackedWeight, names);
+    if (names == kHeed) return find_named(file, kPackedWeight, kTorch).defined() ? kTorch : kHeed;
     const bool is_conv1d = qkv.defined() && qkv.rank() == 2 && qkv.size(0) == tok.size(1);
     return names == kTransformerLens || is_conv1d ? names : kNanoGPT;
   }

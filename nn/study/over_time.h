@@ -34,8 +34,8 @@ struct TimedNumber {
   /// the positions that count in the task's accuracy; NaN if no position counts), and
   /// "optimal_loss" (loss of the Bayes-optimal predictor, comparable with "loss"; NaN if it is
   /// unknown). Of a layer: "resid_pre_grad" and "resid_post_grad", mean_norm() of these gradients.
-  /// Of a head: the name of each HeadQuantity that is_over_time(). If effects are measured, each
-  /// head is replaced by its mean over the evaluation sequences.
+  /// For a head, `quantity` is the name of a HeadQuantity that is_over_time(). If effects
+  /// are measured, each head is replaced by its mean over the evaluation sequences.
   std::string quantity;
   double value;  ///< the number
 };

@@ -27,7 +27,7 @@ struct Area {
   Spot spot(double a, double b) const {
     return {left + x.share(a) * width(), bottom - y.share(b) * height()};
   }
-  /// Returns whether both axes show point i of a series. False if there is no such point.
+  /// Returns whether the series has a point i and both axes show it.
   bool shows(const Series& s, std::size_t i) const {
     return i < s.x.size() && x.shows(s.x[i]) && y.shows(s.y[i]);
   }

@@ -53,7 +53,8 @@ struct HeadStudy {
   /// checkpoint.
   std::optional<double> untrained;
   std::string not_measured;  ///< which parts were not measured and why, as sentences, or ""
-  /// As text, the sequences on which nn::kCopyScores are measured; "" if they are the sample.
+  /// A text that describes the sequences on which nn::kCopyScores are measured; "" if these are the
+  /// sample.
   std::string score_sequences;
 
   /// Appends a sentence to `not_measured`.

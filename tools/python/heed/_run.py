@@ -148,7 +148,7 @@ class _Callbacks:
         self.problem = problem
         self.interrupts = interrupts
         self.dtype = np.dtype(_library.NUMPY_TYPES[problem.dtype])
-        # As long as the gaps of the library. A wrong stride then reads NaN, not memory outside of the buffer.
+        # The length of the library's gaps. With such gaps, a wrong stride reads NaN, not memory outside of the buffer.
         self.gap = 2 * max(map(math.prod, problem.input_shapes + problem.output_shapes), default=0) + 1
         self.error: BaseException | None = None
         self.finished = 0  # calls that returned

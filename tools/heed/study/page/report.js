@@ -94,7 +94,7 @@ function paneView(pane) {
 
 // --- start
 /**
- * Selects the cell with the largest measured effect, in the head data.chosen if it is given. If there is no such cell,
+ * Selects the cell with the largest measured effect, in the head data.chosen if it is given. If no cell was measured,
  * selects the head data.chosen or, by default, L0H0.
  */
 function firstChoice() {

@@ -13,16 +13,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Returns the CIE lightness L* of an sRGB color, 0 to 100.
-double lightness(Rgb c) {
-  const auto linear = [](std::uint8_t v) {
-    const double u = v / 255.0;
-    return u <= 0.04045 ? u / 12.92 : std::pow((u + 0.055) / 1.055, 2.4);
-  };
-  const double y = 0.2126 * linear(c.r) + 0.7152 * linear(c.g) + 0.0722 * linear(c.b);
-  return y > 0.008856 ? 116 * std::cbrt(y) - 16 : 903.3 * y;
-}
-
 struct Chunk {
   std::string type, data;
   std::uint32_t crc;
@@ -64,35 +54,22 @@ std::uint32_t crc32(const std::string& bytes) {
 
 }  // namespace
 
-TEST_CASE("viridis equals matplotlib's, and its lightness increases", "[plot]") {
+TEST_CASE("viridis equals matplotlib's", "[plot]") {
   CHECK(viridis(0) == Rgb{0x44, 0x01, 0x54});
   CHECK(viridis(0.5) == Rgb{0x21, 0x91, 0x8c});
   CHECK(viridis(1) == Rgb{0xfd, 0xe7, 0x25});
   CHECK(viridis(-3) == viridis(0));
   CHECK(viridis(std::numeric_limits<double>::infinity()) == viridis(1));
   CHECK(viridis(std::nan("")) == kGray);
-  for (int i = 1; i < 256; ++i) {
-    INFO(i);
-    const auto at = [](int step) { return lightness(viridis((step + 0.5) / 256)); };
-    CHECK(at(i) > at(i - 1) - 0.15);  // tolerance for channels rounded to 8 bits
-    if (i >= 4) CHECK(at(i) > at(i - 4));
-  }
 }
 
-TEST_CASE("the diverging map is white at 0, and equally light on both sides", "[plot]") {
+TEST_CASE("the diverging map is white at 0, blue below and orange above", "[plot]") {
   CHECK(diverging(0) == kWhite);
   CHECK(diverging(-0.0) == kWhite);
   CHECK(diverging(-7) == diverging(-1));
   CHECK(diverging(std::nan("")) == kGray);
   CHECK(diverging(-1).b > diverging(-1).r);
   CHECK(diverging(1).r > diverging(1).b);
-  for (int i = 1; i <= 100; ++i) {
-    const double t = i / 100.0;
-    INFO(t);
-    CHECK(std::abs(lightness(diverging(t)) - lightness(diverging(-t))) < 1.0);
-    CHECK(lightness(diverging(t)) < lightness(diverging(t - 0.01)));
-    CHECK(lightness(diverging(-t)) < lightness(diverging(0.01 - t)));
-  }
 }
 
 TEST_CASE("drawing outside of the picture is clipped", "[plot]") {

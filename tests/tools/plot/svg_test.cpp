@@ -95,19 +95,6 @@ TEST_CASE("a heat map has the same rectangles and texts as SVG and as pixels", "
   CHECK(texts_of(svg) == drawn);
 }
 
-TEST_CASE("neighboring rectangles of one color are one element", "[plot]") {
-  SvgCanvas canvas;
-  canvas.resize(100, 100);
-  for (int x = 0; x < 30; x += 10) canvas.rect(x, 5, 10, 8, kInk);
-  canvas.rect(30, 5, 10, 8, kGray);
-  canvas.rect(40, 6, 10, 8, kGray);
-  canvas.rect(60, 6, 10, 8, kGray);
-  canvas.rect(70, 6, 0, 8, kGray);
-  const std::string svg = canvas.encode("", "");
-  CHECK(occurrences(svg, "<rect y") == 5);  // with the background
-  CHECK(occurrences(svg, "x=\"0\" width=\"30\"/>") == 1);
-}
-
 TEST_CASE("texts have the position, anchor and size of the same text in an Image", "[plot]") {
   SvgCanvas canvas;
   canvas.resize(100, 100);

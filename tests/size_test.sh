@@ -25,7 +25,7 @@ mkdir -p autograd tools tests/data
 printf '// comment\n/* a\n b */\n\nint a;\nint b;  // two lines of code\n' > autograd/a.cpp
 printf '#!/bin/sh\n# comment\necho\n' > tools/script
 printf '"""Doc\nstring"""\nx = 1\n' > tests/a.py
-echo 'not counted' > tests/data/a.md
+echo 'not counted' | tee tests/data/{a,b}.md > /dev/null
 echo 'three words here' > README.md
 commit 3 1 3
 "$size" --ceilings  # 3 lines of product, 1 of tests, 3 words

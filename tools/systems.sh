@@ -57,7 +57,7 @@ run_step() {
       cp "$build$PWD"/build/release/*.deb "$bare$PWD"
       step packages in_system "$bare" 'apt-get update && apt-get install -y ./*.deb &&
         heed train --steps 100 --out run && heed eval run && heed generate run && heed study run --prompt abcab &&
-        mpirun --allow-run-as-root --oversubscribe -n 2 heed train urn --steps 20' ;;
+        mpirun --allow-run-as-root --oversubscribe -n 2 heed train markov --steps 20' ;;
     wheel)
       step bdist_wheel in_system "$build" './tools/setup && ./tools/build release heed_python &&
         apt-get install -y --no-install-recommends python3-setuptools python3-wheel && tools/package/wheel'

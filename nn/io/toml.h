@@ -19,7 +19,7 @@ struct TomlItem {
 
   std::string section;              ///< such as "train"; "" before the first section
   std::string key;                  ///< "" if the item is the start of a section
-  std::string where;                ///< file and line, such as "runs/urn-1/config.toml:3"
+  std::string where;                ///< file and line, such as "runs/markov-1/config.toml:3"
   std::vector<Type> types;          ///< type of each value
   std::vector<std::string> values;  ///< one value, or all values of a list
 };

@@ -162,7 +162,7 @@ TEST_CASE("an empty prompt is rejected if the task does not add a token", "[task
   REQUIRE(error_of([] { Bare().prompt(""); }) ==
           "bare: the prompt is empty, and the task adds no token to it: needs at least one of a b");
   REQUIRE(rows_of(Bare().prompt("b"))[0].inputs == Ids{1});
-  for (const char* name : {"induction", "urn"})
+  for (const char* name : {"induction", "random"})
     REQUIRE(make_task(name)->prompt("").inputs.numel() == 1);
 }
 
@@ -187,7 +187,7 @@ TEST_CASE("the parameters of a task are settings", "[tasks]") {
           TaskParameters{{"periods", "5..9"}, {"vocabulary", "32"}});
   REQUIRE(complete_parameters("induction", {{"vocabulary", "007"}, {"periods", "3..4"}})
               .at("vocabulary") == "7");
-  REQUIRE(make_task("urn", {}, {{"colors", "5"}})->info().classes == 5);
+  REQUIRE(make_task("markov", {}, {{"symbols", "5"}})->info().classes == 5);
   REQUIRE(make_task("copy", {}, {{"vocabulary", "5"}})->info().classes == 5);
   const std::string help = find_setting(settings, "task-vocabulary")->description();
   REQUIRE(help.find("induction: 2 to 52, default 32") != std::string::npos);
@@ -196,12 +196,12 @@ TEST_CASE("the parameters of a task are settings", "[tasks]") {
   const auto refusal = [](const std::string& task, const TaskParameters& values) {
     return error_of([&] { complete_parameters(task, values); });
   };
-  REQUIRE(refusal("urn", {{"periods", "3..4"}}) ==
-          "`task-periods`: the task urn does not have this parameter; only induction has it");
-  REQUIRE(refusal("text", {{"colors", "3"}}) ==
-          "`task-colors`: the task text does not have this parameter; only urn has it");
-  REQUIRE(refusal("urn", {{"colors", "1"}}) ==
-          "`task-colors` needs a whole number, 2 to 52, got '1'");
+  REQUIRE(refusal("markov", {{"periods", "3..4"}}) ==
+          "`task-periods`: the task markov does not have this parameter; only induction has it");
+  REQUIRE(refusal("text", {{"symbols", "3"}}) ==
+          "`task-symbols`: the task text does not have this parameter; only markov has it");
+  REQUIRE(refusal("markov", {{"symbols", "1"}}) ==
+          "`task-symbols` needs a whole number, 2 to 52, got '1'");
   REQUIRE(refusal("induction", {{"periods", "9..3"}}) ==
           "`task-periods` needs two whole numbers, 1 to 52, the smaller first, such as 3..24, got "
           "'9..3'");
@@ -293,8 +293,8 @@ TEST_CASE(
                                        "recall value", "recall key", "dyck opener", "modadd a",
                                        "modadd b", "sort digit"});
   Generator g(1);
-  CHECK_THROWS_WITH(make_task("urn")->pair("value", g),
-                    "urn: has no corruptions; give pairs of prompts");
+  CHECK_THROWS_WITH(make_task("markov")->pair("value", g),
+                    "markov: has no corruptions; give pairs of prompts");
   CHECK_THROWS_WITH(make_task("recall")->pair("query", g),
                     "recall: has no corruption 'query'; its corruptions are value, key");
   // Small tasks have pairs, too.

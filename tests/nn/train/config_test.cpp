@@ -133,18 +133,18 @@ TEST_CASE("errors of config.toml name file, line and key") {
 }
 
 TEST_CASE("config.toml contains only the parameters of the run's task") {
-  RunConfig c = preset("urn");
-  CHECK_THAT(to_toml(c), Contains("task-colors = 3\n"));
+  RunConfig c = preset("markov");
+  CHECK_THAT(to_toml(c), Contains("task-symbols = 2\n"));
   CHECK_THAT(to_toml(c), !Contains("task-periods"));
-  c.task_parameters["colors"] = "7";
+  c.task_parameters["symbols"] = "7";
   const RunConfig back = from_toml(to_toml(c));
-  CHECK(back.task_parameters == TaskParameters{{"colors", "7"}});
+  CHECK(back.task_parameters == TaskParameters{{"symbols", "7"}});
   CHECK(make_task(back)->info().classes == 7);
   c.task = "reverse";
-  CHECK_THROWS_WITH(validate(c),
-                    Catch::Matchers::Equals(
-                        "`task-colors`: the task reverse does not have this parameter; only urn "
-                        "has it"));
+  CHECK_THROWS_WITH(
+      validate(c), Catch::Matchers::Equals(
+                       "`task-symbols`: the task reverse does not have this parameter; only markov "
+                       "has it"));
   c.task_parameters = {{"vocabulary", "0"}};
   CHECK_THROWS_WITH(validate(c), Contains("`task-vocabulary` needs a whole number, 1 to 52"));
 }

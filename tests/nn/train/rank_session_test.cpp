@@ -91,7 +91,8 @@ void on_ranks(int n, const std::function<void(ThreadRank&)>& f) {
 }
 
 RunConfig tiny_shared() {
-  RunConfig c = preset("urn");
+  RunConfig c = preset("markov");
+  c.model.layers = 1, c.model.mlp = true, c.model.attention.bias = true;
   c.model.attention.d_model = 16, c.model.attention.heads = 2, c.model.context = 12, c.batch = 16,
   c.eval_batch = 16;
   c.steps = 6, c.warmup = 2, c.shards = 8, c.model.attention.dropout = 0.2;
@@ -120,7 +121,7 @@ void train_together(int n, const RunConfig& c,
 // Returns a small model with the form of a speed preset.
 RunConfig small_form(const char* name) {
   RunConfig c = preset(name);
-  c.task = "urn";
+  c.task = "markov";
   c.model.layers = std::min<std::int64_t>(c.model.layers, 2);
   c.model.attention.d_model = 4 * c.model.attention.heads, c.model.context = 12;
   c.model.attention.dropout = 0.1, c.steps = 4, c.warmup = 1;

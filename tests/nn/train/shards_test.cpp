@@ -27,7 +27,8 @@ Batch uneven(const Task& task, std::int64_t size) {
 }
 
 RunConfig tiny_in_shards(std::int64_t shards) {
-  RunConfig c = preset("urn");  // every position has a target
+  RunConfig c = preset("markov");  // every position has a target
+  c.model.layers = 1, c.model.mlp = true, c.model.attention.bias = true;
   c.model.attention.d_model = 16, c.model.attention.heads = 2, c.model.context = 12, c.batch = 8,
   c.eval_batch = 16;
   c.steps = 6, c.warmup = 2, c.model.attention.dtype = heed::autograd::float64, c.shards = shards;
@@ -193,7 +194,7 @@ TEST_CASE("a step in shards on several threads has four barriers") {
   for (const int threads : {2, 4, 8}) {
     heed::autograd::set_num_threads(threads);
     RunConfig c = preset("micro");
-    c.task = "urn", c.shards = 8;
+    c.task = "markov", c.shards = 8;
     Trainer t(c);
     t.step();
     const std::uint64_t before = heed::autograd::pool_jobs();

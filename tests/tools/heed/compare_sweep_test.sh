@@ -126,12 +126,12 @@ expect 0 compare sweeps/tasks/*copy* --out sweeps/tasks/compare  # this removes 
 ok test "$(ls sweeps/tasks/compare)" == $'against.png\ncompare.csv\ncurves-mine.png\ncurves.csv\ncurves.png\nheed-files.txt\nruns.csv'
 refuses 2 "--against lr: the runs of the task reverse do not differ in this option; choose scale" \
   compare sweeps/tasks --against lr
-expect 0 train urn "${tiny[@]}" --steps 4 --quiet --out urn
-expect 0 compare sweeps/s urn --out mixed
-out_has "reverse: 6 runs of 2 settings"; out_has "urn: 1 run of 1 setting"; out_has "urn      1"
-has_file mixed/against-reverse.png; ok test ! -e mixed/against-urn.png
-ok test "$(grep '^urn,' mixed/runs.csv | cut -d, -f1-5)" == "urn,,loss,urn,1"
-refuses 2 "--against scale: the runs of the task urn differ only in their seeds; omit --against" compare sweeps/s urn --against scale
+expect 0 train markov "${tiny[@]}" --steps 4 --quiet --out markov
+expect 0 compare sweeps/s markov --out mixed
+out_has "reverse: 6 runs of 2 settings"; out_has "markov: 1 run of 1 setting"; out_has "markov   1"
+has_file mixed/against-reverse.png; ok test ! -e mixed/against-markov.png
+ok test "$(grep '^markov,' mixed/runs.csv | cut -d, -f1-5)" == "markov,,loss,markov,1"
+refuses 2 "--against scale: the runs of the task markov differ only in their seeds; omit --against" compare sweeps/s markov --against scale
 
 # --- runs on two different texts have one task, and each text is a setting
 for text in a b; do
@@ -139,7 +139,7 @@ for text in a b; do
   expect 0 train --text $text.txt "${tiny[@]}" --context 8 --steps 4 --quiet --out $text
 done
 expect 0 compare a b --out texts; out_has "text: 2 runs of 2 settings"; out_has "a.txt: a; b.txt: b"
-expect 0 compare a urn --csv --out texts; ok grep -q '^text,a,{},1,' out; has_file texts/curves-text.png
+expect 0 compare a markov --csv --out texts; ok grep -q '^text,a,{},1,' out; has_file texts/curves-text.png
 
 # --- the tables of a sweep of many options have at most 80 columns, even if the names of its settings are longer
 recipe 2 'scale = ["none", "1/d-head"]' 'positions = ["learned", "rope"]' 'mlp-act = ["relu", "gelu"]' \

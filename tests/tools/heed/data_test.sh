@@ -28,7 +28,7 @@ expect 0 train --resume sums --steps 8 --quiet
 echo "9+9=19" >> sums.txt
 refuses 4 "is not the text of this run" eval sums
 refuses 2 "one file" train --text sums.txt --lines sums.txt
-refuses 2 "for the task lines" train urn --lines sums.txt
+refuses 2 "for the task lines" train markov --lines sums.txt
 expect 0 train --lines sums.txt --context 6 "${small[@]}" --out short
 err_has "lines are longer than 5 tokens"
 refuses 2 "sequences of lines end at different positions; give --at" study short --samples 4 --of logit:1

@@ -3,7 +3,7 @@
 # files.
 # Usage: dry_run_test.sh PATH-TO-HEED
 source "$(dirname "$0")/expect.sh" "$1"
-dry=(train urn "${tiny[@]}" --context 16 --threads 1 --dry-run)
+dry=(train markov "${tiny[@]}" --context 16 --threads 1 --dry-run)
 cosine=(--schedule cosine --steps 8 --warmup 2 --lr 0.01 --min-lr 0.001)
 
 # The expected learning rates, computed with the formula of the cosine schedule.
@@ -37,6 +37,6 @@ out_has "time      unknown, because three steps take more than 20 s"
 ok test $SECONDS -lt 100
 ok [ "$(find . -mindepth 1 ! -name out ! -name err ! -name expected ! -name got | wc -l)" = 0 ]
 # A run prints its peak of memory at its end.
-expect 0 train urn "${tiny[@]}" --context 16 --steps 8 --out run --quiet
+expect 0 train markov "${tiny[@]}" --context 16 --steps 8 --out run --quiet
 ok grep -qE "^memory +[0-9.]+ MB at its peak" out
 end_of_checks

@@ -54,13 +54,13 @@ heed train --help has no group 'bogus'; its groups are data, model, start,  :: t
 unknown command 'trian'; did you mean heed train? :: trian --help
 unknown command 'trian'; did you mean heed train? :: --help trian
 did you mean 'induction'? :: tasks indution
-the task urn does not have this parameter; only induction has it :: train urn --task-periods 3..4
-2 to 52, got '1' :: train urn --task-colors 1
+the task markov does not have this parameter; only induction has it :: train markov --task-periods 3..4
+2 to 52, got '1' :: train markov --task-symbols 1
 did you mean 'micro'? :: train --preset mikro
 did you mean --layers? :: train --layrs 3
 one argument too many :: train induction more
 unknown option -x :: train -x
-task is given twice, as 'urn' and 'copy' :: train urn --task copy
+task is given twice, as 'markov' and 'copy' :: train markov --task copy
 its name in heed is --layers :: train --n_layer 4
 its name in heed is --heads :: train --n_head 4
 its name in heed is --d-model :: train --n_embd 4
@@ -117,7 +117,7 @@ verify resume accepts only one run; leave out 'b' :: verify resume a b
 --out has no effect with --overfit-batch :: train --overfit-batch --out somewhere
 --kv-heads needs 0 or a positive divisor of --heads 2, got 3 :: train --kv-heads 3
 reads no file :: train --unit word
-reads no file :: train urn --max-words 9
+reads no file :: train markov --max-words 9
 --lines FILE :: train --preset names
 is 0 for every model :: study runs/reverse-1 --of diff:a-a
 has no corruptions; give pairs with --pairs :: study runs/reverse-1 --corruption value

@@ -28,7 +28,7 @@ check_time() {
   failures=$((failures + 1))
 }
 check_time --text text.txt --preset toy --steps 60
-check_time urn --steps 100
+check_time markov --steps 100
 
 "${heed%/*}/heed-bench" train --preset micro --threads 1 --json > bench
 awk -v mfu="$(number mfu bench)" 'BEGIN { exit !(mfu < 1) }' || { echo "FAILED: faster than the peak: $(cat bench)"; failures=$((failures + 1)); }

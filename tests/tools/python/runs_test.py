@@ -159,7 +159,7 @@ class Failures(Place):
             (2, "--lr needs a number", lambda: heed.train(lr=-1)),
             (2, "got '1,2'", lambda: self.run_.study(samples=[1, 2])),
             (4, "found no run or file 'no'", lambda: heed.load("no")),
-            (3, "not finite|NaN|infinite", lambda: heed.train("urn", steps=50, quiet=True, out="runs/nan", **sgd)),
+            (3, "not finite|NaN|infinite", lambda: heed.train("markov", steps=50, quiet=True, out="runs/nan", **sgd)),
             (1, "heed diff ended with exit code 1", lambda: _program.call("diff", "runs/a", heed.train(
                 config="runs/a/config.toml", seed=2, out="runs/b", quiet=True))),
         ]:  # fmt: skip
@@ -178,7 +178,7 @@ class Failures(Place):
         for modules, out, err in [({}, 0, 1), ({"ipykernel": None}, 1, 0)]:
             with mock.patch.dict(sys.modules, modules), contextlib.redirect_stdout(io.StringIO()) as stdout:
                 with contextlib.redirect_stderr(io.StringIO()) as stderr:
-                    heed.train("urn", steps=2, layers=1, d_model=16, out="runs/p", overwrite=True)
+                    heed.train("markov", steps=2, layers=1, d_model=16, out="runs/p", overwrite=True)
             lines = [len(re.findall("^step .*eval_loss", s.getvalue(), re.M)) for s in (stdout, stderr)]
             self.assertEqual(lines, [2 * out, 2 * err])
 

@@ -355,8 +355,8 @@ void compare_command(Command& c) {
   c.examples =
       "  heed compare sweeps/scale\n"
       "  heed compare sweeps/scale --of induction --target 0.5\n"
-      "  heed compare runs/urn-1 runs/urn-2 runs/urn-3 --out urns\n"
-      "  heed compare runs/urn-1 runs/copy-1 --out urn-and-copy\n"
+      "  heed compare runs/markov-1 runs/markov-2 runs/markov-3 --out markov\n"
+      "  heed compare runs/markov-1 runs/copy-1 --out markov-and-copy\n"
       "  heed compare sweeps/kv-heads --against kv-heads --json\n"
       "  heed compare runs/induction-1 runs/induction-2 --of roles";
   c.notes = kCompareNotes;

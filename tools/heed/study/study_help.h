@@ -47,7 +47,7 @@ setting one score to -inf; --cut measures other cells.
 
 L: a margin compares the target with the token that has the largest other logit, at the positions
 that count in the accuracy, or at --at. At a position without a target, it compares the two largest
-logits. If the targets are random (urn, markov, random, texts), the default is logprob, and for a
+logits. If the targets are random (markov, random, texts), the default is logprob, and for a
 prompt the margin at its last position. The tokens of a margin are those of the run on its sequence;
 interventions, a corrupt prompt and a second run keep them. If --of names tokens, the L of the heads
 is still the default of the task, unless --samples is given; so it is if --at is given.

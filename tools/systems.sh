@@ -1,5 +1,5 @@
 # tools/check --systems sources this file. It tests the last commit on a bare Debian 12 and 13, as a new user would:
-# the two commands of README.md, the Debian packages, and the tests with Clang.
+# the two commands of README.md, the Python package, and the tests with Clang.
 
 # usage: check_systems [12|13|STEP]...; without a number both systems, without a STEP all steps
 check_systems() {
@@ -7,7 +7,7 @@ check_systems() {
   for arg in "$@"; do
     case "$arg" in
       12 | 13) numbers+=("$arg") ;;
-      demo | test | packages | wheel | clang) steps+=("$arg") ;;
+      demo | test | wheel | clang) steps+=("$arg") ;;
       *)
         echo "check: unknown system or step '$arg' of --systems; see tools/check --help" >&2
         return 2
@@ -15,7 +15,7 @@ check_systems() {
     esac
   done
   if (( !${#numbers[@]} )); then numbers=(12 13); fi
-  if (( !${#steps[@]} )); then steps=(demo test packages wheel clang); fi
+  if (( !${#steps[@]} )); then steps=(demo test wheel clang); fi
   if (( EUID != 0 )) || ! command -v debootstrap > /dev/null; then
     echo "check: --systems needs root and debootstrap; run it as root after: apt-get install debootstrap" >&2
     return 1
@@ -46,19 +46,11 @@ check_systems() {
   echo "check: systems: nothing found; logs: $logs"
 }
 
-# usage: run_step demo|test|packages|wheel|clang; runs the step in the systems of check_systems
+# usage: run_step demo|test|wheel|clang; runs the step in the systems of check_systems
 run_step() {
   case "$1" in
     demo | test) step "$1" in_system "$build" "./tools/$1" ;;
-    packages)  # built in one system, and installed in the other
-      step cpack in_system "$build" './tools/setup --mpi && ./tools/build && cd build/release &&
-        apt-get install -y --no-install-recommends dpkg-dev file && cpack'
-      mkdir -p "$bare$PWD"
-      cp "$build$PWD"/build/release/*.deb "$bare$PWD"
-      step packages in_system "$bare" 'apt-get update && apt-get install -y ./*.deb &&
-        heed train --steps 100 --out run && heed eval run && heed generate run && heed study run --prompt abcab &&
-        mpirun --allow-run-as-root --oversubscribe -n 2 heed train markov --steps 20' ;;
-    wheel)
+    wheel)  # built in one system, and installed in the other
       step bdist_wheel in_system "$build" './tools/setup && ./tools/build release heed_python &&
         apt-get install -y --no-install-recommends python3-setuptools python3-wheel && tools/package/wheel'
       mkdir -p "$bare$PWD"

@@ -50,10 +50,6 @@ if [[ $mode == subdirectory ]]; then
 fi
 
 quiet cmake --install "$heed" --prefix "$prefix"
-for file in man/man1/heed.1 bash-completion/completions/heed.bash zsh/vendor-completions/_heed \
-  fish/vendor_completions.d/heed.fish; do
-  grep -q heed "$prefix/share/$file" || { echo "share/$file is missing or empty"; exit 1; }
-done
 quiet configure autograd -DHEED_VERSION=0.1 -DHEED_COMPONENTS=autograd \
   -DCMAKE_DISABLE_FIND_PACKAGE_fmt=ON  # the component autograd does not need fmt
 build_and_run autograd gradient

@@ -12,7 +12,7 @@ Commands all_commands() {
       {"Look",
        {eval_command, generate_command, score_command, study_command, plot_command, info_command}},
       {"Check", {gradcheck_command, verify_command, diff_command}},
-      {"Other", {export_command, import_command, completions_command}}};
+      {"Other", {export_command, import_command}}};
   for (const auto& [kind, list] : kinds)
     for (const Declare declare : list) {
       Command& command = *commands.emplace_back(std::make_unique<Command>());

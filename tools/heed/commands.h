@@ -22,6 +22,5 @@ void export_command(Command& c);
 void import_command(Command& c);
 void runs_command(Command& c);
 void sweep_command(Command& c);
-void completions_command(Command& c);
 
 }  // namespace heed

@@ -67,8 +67,7 @@ const MpiTable& load_module(int size) {
   }
   usage_error(
       "cannot train with {} processes: cannot load the module libheed_mpi.so: {}; run tools/setup "
-      "--mpi (Debian: libopenmpi-dev, openmpi-bin) and build heed again, or install the package "
-      "heed-mpi",
+      "--mpi (Debian: libopenmpi-dev, openmpi-bin) and build heed again",
       size, reason);
 }
 

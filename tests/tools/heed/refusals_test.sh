@@ -38,7 +38,6 @@ expect 0 train --text text.txt "${tiny[@]}" --context 16 --steps 4 --quiet --out
 expect 0 train --config text-run/config.toml --steps 5 --dry-run
 expect 0 train --resume runs/reverse-1 --steps 5
 
-printf '[train]\nmatmul = "float32"\n' > old.toml; refuses 2 "old.toml:2: matmul was removed from heed; remove the line" train --config old.toml
 for two in "--dry-run --overfit-batch" "--dry-run --print-config" "--overfit-batch --print-config"; do
   # shellcheck disable=SC2086
   refuses 2 "; leave out ${two#* }" train $two
@@ -69,26 +68,13 @@ its name in heed is --lr :: train --learning_rate 4
 its name in heed is --context :: train --block_size 4
 its name in heed is --batch :: train --batch_size 4
 its name in heed is --eval-every :: train --eval_interval 4
-its name in heed is --schedule :: train --lr_scheduler cosine
-it was removed from heed; leave it out :: train --matmul bfloat16
 write --weight-decay :: train --weight_decay 4
-batches are drawn without end; give a number of --steps :: train --epochs 4
-for 4 parts of 8 sequences, write --batch 32 --accumulate 4 :: train --gradient_accumulation_steps=4
-its name in heed is --schedule-steps :: train --lr_decay_iters 5000
-it counts batches, and --eval-batch counts sequences :: train --eval_iters=200
-heed eval RUN evaluates a run :: train --eval_only=True
-each step is a row of metrics.csv :: train --wandb_log=True
---save-every N saves the weights :: train --always_save_checkpoint=False
-each step is a row of metrics.csv :: train --log_interval=1
 --bias needs true or false, got 'False'; write --bias or --no-bias :: train --bias=False
 its name in heed is --warmup :: train --warmup_iters 5
-heed is compiled already :: train --compile=False
-heed runs only on the CPU :: generate --device cpu
 did you mean heed generate? :: sample
 did you mean heed train --from? :: finetune runs/a
 did you mean heed study or heed gradcheck? :: gradient
 did you mean heed gradcheck? :: test
-its name in heed is --samples :: generate --num_samples 4
 its name in heed is --tokens :: generate --max_new_tokens 4
 the nearest is 'softmax' :: gradcheck sofmax
 did you mean 'transposed' :: gradcheck --layouts trasposed

@@ -143,8 +143,6 @@ void Command::read_config_file(const Commands& all) {
       usage_error("{}: unknown section [{}]; the nearest is [{}]", item.where, item.section,
                   nn::nearest(item.section, sections));
     if (item.key.empty()) return true;
-    if (item.key == "matmul")
-      usage_error("{}: matmul was removed from heed; remove the line", item.where);
     const nn::Setting& setting =
         nn::setting_named(item, all[std::size_t(owner - sections.begin())]->settings);
     if (item.key == "config")

@@ -1,5 +1,4 @@
-// One command of the program: its name, settings and modes. This header does not depend on the
-// parser (cli11.h), because `heed completions` uses it without the parser.
+// One command of the program: its name, settings and modes.
 #pragma once
 
 #include <functional>

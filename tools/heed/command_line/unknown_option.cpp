@@ -3,62 +3,47 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <span>
 #include <string_view>
+#include <utility>
 
 #include "autograd/base/text.h"
 #include "nn/io/nearest.h"
-#include "nn/run/run_folder.h"
 
 namespace heed {
-
-using nn::RunFolder;
-
 namespace {
 
-// A word of nanoGPT, PyTorch, transformers or argparse, and what to write instead.
-struct Foreign {
-  std::string theirs;  // names, separated by blanks, with - for _
-  std::string ours;    // key of an option of heed, command of heed, or a sentence
-};
+using Row = std::pair<std::string_view, std::string_view>;
 
-// Returns the entry for a name, or "" if there is none.
-std::string ours_for(const std::vector<Foreign>& table, const std::string& name) {
-  for (const auto& [theirs, ours] : table)
-    if (fmt::format(" {} ", theirs).find(fmt::format(" {} ", name)) != std::string::npos)
-      return ours;
-  return "";
-}
+// Options of nanoGPT, with - for _, and the keys of heed.
+constexpr Row kForeignOptions[] = {
+    {"n-layer", "layers"},           {"n-head", "heads"},        {"n-embd", "d-model"},
+    {"block-size", "context"},       {"batch-size", "batch"},    {"max-iters", "steps"},
+    {"learning-rate", "lr"},         {"warmup-iters", "warmup"}, {"grad-clip", "clip"},
+    {"eval-interval", "eval-every"}, {"out-dir", "out"},         {"max-new-tokens", "tokens"}};
 
-const std::vector<Foreign>& foreign_options() {
-  static const std::vector<Foreign> table = {
-      {"n-layer num-layers", "layers"},
-      {"n-head num-heads nhead", "heads"},
-      {"n-embd hidden-size", "d-model"},
-      {"block-size", "context"},
-      {"batch-size", "batch"},
-      {"max-iters max-steps", "steps"},
-      {"learning-rate", "lr"},
-      {"warmup-iters warmup-steps", "warmup"},
-      {"lr-scheduler lr-scheduler-type", "schedule"},
-      {"lr-decay-iters", "schedule-steps"},
-      {"grad-clip max-grad-norm", "clip"},
-      {"eval-interval eval-steps", "eval-every"},
-      {"out-dir output-dir", "out"},
-      {"max-new-tokens", "tokens"},
-      {"num-samples", "samples"},
-      {"gradient-accumulation-steps",
-       "in nanoGPT the batch grows; for 4 parts of 8 sequences, write --batch 32 --accumulate 4"},
-      {"eval-iters", "it counts batches, and --eval-batch counts sequences"},
-      {"eval-only", "heed eval RUN evaluates a run"},
-      {"wandb-log wandb-project log-interval",
-       fmt::format("each step is a row of {}", RunFolder::kMetrics)},
-      {"always-save-checkpoint", "--save-every N saves the weights every N steps"},
-      {"init-from", "--resume continues a run, and --from starts a new one from its weights"},
-      {"epochs num-train-epochs", "batches are drawn without end; give a number of --steps"},
-      {"device", "heed runs only on the CPU; leave it out"},
-      {"compile", "heed is compiled already; leave it out"},
-      {"matmul", "it was removed from heed; leave it out"}};
-  return table;
+// Commands of other programs, and those of heed.
+constexpr Row kForeignCommands[] = {{"sample", "generate"},
+                                    {"finetune", "train --from"},
+                                    {"gradient", "study or heed gradcheck"},
+                                    {"test", "gradcheck"}};
+
+// Commands and options that were removed from heed, and what to do instead.
+constexpr Row kRemoved[] = {
+    {"sweep", "train the runs in a loop (examples/sweeps), and compare them with heed compare"},
+    {"score", "heed eval RUN --prompt TEXT shows the log probability and rank of each token"},
+    {"runs", "heed info DIR lists the runs of a directory"},
+    {"diff", "cmp compares the weights files of two runs"},
+    {"verify", "each command verifies the checksum of a run that it reads"},
+    {"--circuits", "examples/python computes QK and OV circuits with NumPy"},
+    {"--csv", "--json prints all numbers"},
+    {"--dry-run", "--print-config prints the configuration, parameters and FLOP per token"},
+    {"--simd", "set HEED_SIMD in the environment"}};
+
+// Returns the second text of the row that begins with `name`; "" if there is none.
+std::string_view find_in(std::span<const Row> table, std::string_view name) {
+  const auto row = std::ranges::find(table, name, &Row::first);
+  return row == table.end() ? std::string_view() : row->second;
 }
 
 }  // namespace
@@ -72,20 +57,19 @@ std::string unknown_option(const std::string& argument, const std::string& comma
   const auto has = [&](const std::string& key) { return std::ranges::count(keys, key) > 0; };
   const std::string unknown = "unknown option " + given;
   if (has(name)) return unknown + "; write --" + name;
-  const std::string ours = ours_for(foreign_options(), name);
+  const std::string ours(find_in(kForeignOptions, name));
   if (has(ours)) return fmt::format("{}; its name in heed is --{}", unknown, ours);
-  if (ours.find(' ') != ours.npos) return fmt::format("{}: {}", unknown, ours);
+  if (const auto instead = find_in(kRemoved, "--" + name); !instead.empty())
+    return fmt::format("{}: it was removed; {}", unknown, instead);
   const std::string near = name.size() > 1 ? nn::nearest(name, keys) : "";
   return fmt::format("{};{} see {} --help", unknown,
                      near.empty() ? "" : " did you mean --" + near + "?", command);
 }
 
 std::string unknown_command(const std::string& name, const std::vector<std::string>& commands) {
-  static const std::vector<Foreign> table = {{"sample", "generate"},
-                                             {"finetune fine-tune", "train --from"},
-                                             {"gradient gradients grad", "study or heed gradcheck"},
-                                             {"test", "gradcheck"}};
-  const std::string ours = ours_for(table, name);
+  if (const auto instead = find_in(kRemoved, name); !instead.empty())
+    return fmt::format("unknown command '{}': it was removed; {}", name, instead);
+  const std::string_view ours = find_in(kForeignCommands, name);
   return fmt::format("unknown command '{}'; did you mean heed {}? Commands: {}", name,
                      ours.empty() ? nn::nearest(name, commands) : ours, heed::join(commands));
 }

@@ -22,7 +22,7 @@ unset PYTHONPATH
 package=$(python -c 'import heed; print(heed.__path__[0])')
 [[ $package == "$scratch"/v/* ]] || fail "imported $package"
 [[ $(heed --version) == *"heed 0.1.0 "* && $(command -v heed) == "$scratch/v/bin/heed" ]] || fail "no command heed"
-for name in heed command attention page runs; do python tests/tools/python/${name}_test.py; done
+for name in heed attention page runs; do python tests/tools/python/${name}_test.py; done
 if ! readelf -d "$package/libheed_check.so" | grep -qF 'runpath: [$ORIGIN]' ||
    ! readelf -d "$package/bin/heed" | grep -qF 'runpath: [$ORIGIN/..]'; then
   fail "a binary of the wheel searches other folders than its own"

@@ -8,7 +8,7 @@ heed, which this package contains: `heed train --help all` lists those of heed.t
 
 check_vjp tests whether a backward pass that you wrote by hand is right, with heed's checker: it finds errors that
 torch.autograd.gradcheck passes, and needs no tolerance. check_attention compares attention with its definition.
-heed.torch also has check_attention and check_causality. The command is python -m heed.check.
+heed.torch also has check_attention and check_causality.
 
 >>> import heed, numpy as np
 >>> report = heed.check_vjp(np.sin, lambda x, dy: np.cos(x) * dy, np.array([0.5, -1.2]))
@@ -23,11 +23,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ._attention import check_attention
-    from ._check import Check, Entry, Report, assert_vjp, check_jvp, check_vjp
+    from ._check import Entry, Report, assert_vjp, check_jvp, check_vjp
     from ._program import Error
     from ._runs import Picture, Run, Study, load, plot, runs, train
 
-__all__ = ["Check", "Entry", "Error", "Picture", "Report", "Run", "Study", "assert_vjp", "check_attention", "check_jvp",
+__all__ = ["Entry", "Error", "Picture", "Report", "Run", "Study", "assert_vjp", "check_attention", "check_jvp",
            "check_vjp", "load", "plot", "runs", "train"]  # fmt: skip
 __version__ = "0.1.0"
 

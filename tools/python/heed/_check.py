@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -11,7 +10,7 @@ import numpy as np
 from . import _library
 from ._run import Arrays, Entry, Problem, Report, run
 
-__all__ = ["Check", "Entry", "Report", "assert_vjp", "check_jvp", "check_vjp"]
+__all__ = ["Entry", "Report", "assert_vjp", "check_jvp", "check_vjp"]
 
 def check_vjp(
     forward: Callable[..., Any],
@@ -130,24 +129,6 @@ def assert_vjp(
     report = check_vjp(forward, backward, inputs, **options)
     if not report:
         raise AssertionError(report.text)
-
-
-class Check:
-    """A gradient check that has not run yet: the arguments of check_vjp(). `python -m heed.check` runs it.
-
-    >>> import numpy as np
-    >>> Check(np.sin, lambda x, dy: np.cos(x) * dy, np.array([0.5, -1.2]), seed=2).run().verdict
-    'right'
-    """
-
-    def __init__(self, forward: Callable[..., Any], backward: Callable[..., Any], inputs: Any, **options: Any) -> None:
-        """Takes the arguments of check_vjp(). Raises TypeError for an option that check_vjp() does not have."""
-        inspect.signature(check_vjp).bind(forward, backward, inputs, **options)
-        self.forward, self.backward, self.inputs, self.options = forward, backward, inputs, options
-
-    def run(self) -> Report:
-        """Returns the report of check_vjp(), and raises its errors."""
-        return check_vjp(self.forward, self.backward, self.inputs, **self.options)
 
 
 def _check(

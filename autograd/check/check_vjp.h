@@ -91,7 +91,7 @@ CheckReport check_derivatives(const Derivatives<T>& f, const std::vector<std::ve
 /// (CheckedEntry::terms). If the entry fails, the measured rounding error of backward is added to
 /// the tolerance. Outputs that the entry does not move have no effect on the tolerance, unless the
 /// gradient is right only without them: rounding may hide their derivatives. At the end, the
-/// gradients are made wrong in several ways (mutations.h), and each wrong version is compared. If a
+/// gradients are made wrong in several ways, and each wrong version is compared. If a
 /// wrong version passes, the verdict is kVacuous.
 ///
 /// An entry does not count as checked if differences cannot distinguish it from the rounding error

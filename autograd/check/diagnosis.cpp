@@ -6,7 +6,6 @@
 #include <set>
 #include <sstream>
 
-#include "autograd/check/mutations.h"
 #include "autograd/ops/ops.h"
 
 namespace heed::autograd {
@@ -289,6 +288,20 @@ std::map<std::size_t, Explanation> explain(const std::vector<Input>& inputs, con
 }
 
 }  // namespace
+
+Tensor unsummed(const Tensor& g, const Shape& input, bool last) {
+  Tensor result = g;
+  const int lead = g.rank() - input.rank();
+  for (int a = 0; a < g.rank(); ++a) {
+    const std::int64_t n = g.size(a);
+    if (n < 2 || (a >= lead && input[a - lead] == n)) continue;
+    Shape along = Dims::filled(g.rank(), 1);
+    along[a] = n;
+    const Tensor others = ne(reshape(arange(n), along), double(last ? n - 1 : 0));
+    result = masked_fill(result, expand(others, g.shape()), 0);
+  }
+  return result;
+}
 
 Diagnosis contiguous_only(std::size_t input, std::int64_t agree, std::int64_t of) {
   Diagnosis d{.kind = "right only for contiguous input", .input = input, .agree = agree, .of = of};

@@ -12,6 +12,8 @@
 
 namespace heed::autograd {
 
+class Tensor;
+
 /// The mistake that explains a wrong gradient.
 struct Diagnosis {
   /// One of "constant factor", "transposed", "not multiplied by dy", "row sum not subtracted",
@@ -55,6 +57,11 @@ struct ComparedGradient {
   std::function<std::vector<Estimate>(std::size_t entry, const std::vector<std::vector<double>>&)>
       right_for;
 };
+
+/// Returns g, the gradient of an output to which `input` was broadcast, with 0 for all but one
+/// element along each broadcast axis: the last element if `last` is true, otherwise the first. A
+/// right gradient would be the sum of all elements.
+Tensor unsummed(const Tensor& g, const Shape& input, bool last);
 
 /// Returns the diagnosis of a gradient. A kind explains a gradient if at least 99 % of the entries
 /// of each wrong input, and 99 % of its wrong entries, equal the values that the mistake would give

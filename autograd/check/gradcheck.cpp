@@ -97,17 +97,16 @@ CheckReport gradcheck(const DifferentiableFunction& f, Args inputs,
   return report;
 }
 
-std::vector<CheckResult> run_check(const Check& check, const GradcheckOptions& options,
-                                   std::span<const CheckLayout> layouts) {
+std::vector<CheckResult> run_check(const Check& check, const GradcheckOptions& options) {
   std::vector<CheckResult> results;
   Samples samples;
-  CheckResult none{check.name(), "", CheckLayout::kContiguous, options.order, {}, {}};
+  CheckResult none{check.name(), "", CheckLayout::kContiguous, {}, {}};
   run_or_fail(none.report, [&] { samples = check.samples(); });
   none.report.refuse(Verdict::kVacuous, "order 1: the check has no samples; return at least one");
   if (samples.empty()) results.push_back(none);
   for (const Sample& sample : samples)
-    for (const CheckLayout layout : layouts) {
-      CheckResult r{check.name(), sample.name, layout, options.order, {}, {}};
+    for (const CheckLayout layout : kAllLayouts) {
+      CheckResult r{check.name(), sample.name, layout, {}, {}};
       run_or_fail(r.report, [&] {
         const SampleInLayout laid_out = with_layout(sample, layout);
         r.skipped = skip_text(laid_out.why_not);

@@ -57,14 +57,12 @@ struct CheckResult {
   std::string_view check;  ///< name of the op or layer
   std::string sample;      ///< name of the sample
   CheckLayout layout;      ///< memory layout of the inputs
-  int order;               ///< requested order: 1 or 2
   CheckReport report;      ///< findings; not meaningful if the sample was skipped
   std::string skipped;     ///< reason for skipping this layout; empty if it was checked
 };
-/// Runs the samples of a check in the given layouts. Returns one result for each pair of sample and
+/// Runs the samples of a check in all layouts. Returns one result for each pair of sample and
 /// layout, even if the layout was skipped. If a pair throws an Error, its verdict is kWrong. If the
 /// check has no samples, returns one result whose verdict is not kRight.
-std::vector<CheckResult> run_check(const Check& check, const GradcheckOptions& options,
-                                   std::span<const CheckLayout> layouts = kAllLayouts);
+std::vector<CheckResult> run_check(const Check& check, const GradcheckOptions& options);
 
 }  // namespace heed::autograd

@@ -54,7 +54,8 @@ std::set<CheckLayout> run_all(bool layers) {
     bool checked = false;
     std::int64_t entries = 0;
     for (const CheckResult& r : run_check(*check, how)) {
-      CAPTURE(check->name(), r.sample, layout_name(r.layout), r.order, r.skipped, r.report.message);
+      CAPTURE(check->name(), r.sample, layout_name(r.layout), r.report.order, r.skipped,
+              r.report.message);
       const bool repeats = r.layout == CheckLayout::kExpanded || r.layout == CheckLayout::kAliased;
       if (!r.skipped.empty()) {
         // A sample may be skipped only in the expanded and aliased layouts, or if no input fits the

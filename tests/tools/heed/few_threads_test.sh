@@ -41,7 +41,7 @@ commands=(
   "study run --out studied --overwrite --threads 1"
   "study run --over-time --out over --overwrite --threads 1"
   "gradcheck softmax --order 1 --threads 1"
-  "gradcheck --run run --order 1 --seconds 1 --threads 1"
+  "gradcheck --run run --order 1 --threads 1"
   "verify causality run --length 4 --threads 1"
   "compare run other --out compared --threads 1"
   "plot run/model.safetensors --name tok.weight --out words.png" "info run" "diff run run" "export run --names transformerlens --out e.safetensors" "import e.safetensors --out imported --overwrite" "runs --runs ." "tasks"

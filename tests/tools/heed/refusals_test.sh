@@ -77,14 +77,8 @@ did you mean heed study or heed gradcheck? :: gradient
 did you mean heed gradcheck? :: test
 its name in heed is --tokens :: generate --max_new_tokens 4
 the nearest is 'softmax' :: gradcheck sofmax
-did you mean 'transposed' :: gradcheck --layouts trasposed
 op has no effect with --run; leave out op :: gradcheck softmax --run R
---junit has no effect with --mutants; leave out --junit :: gradcheck --mutants --junit F
---order has no effect with --curve; leave out --order :: gradcheck softmax --order 1 --curve F.png
-needs a FILE.png, got 'F.jpg' :: gradcheck softmax --curve F.jpg
-add --run or leave out --seconds :: gradcheck add --seconds 3
---curve draws 1 to 8 ops, got none :: gradcheck --curve F.png
---curve draws 1 to 8 ops, got 9 :: gradcheck --curve F.png exp log tanh sqrt add sub mul div softmax
+add --run or leave out --weights :: gradcheck add --weights F
 context :: train --context 60000 --batch 60000
 of memory are available; lower :: train --layers 100 --d-model 16384 --mlp --batch 1
 --lr needs a value :: train --lr
@@ -94,7 +88,6 @@ contradict :: train --mlp --no-mlp
 --out needs a value :: train --out --quiet
 --text FILE :: train --preset micro
 --overwrite needs --out DIR :: train --overwrite
---csv has no effect with --mutants; leave out --csv :: gradcheck --mutants --csv
 cannot be combined; leave out one :: runs --json --csv
 --json has no effect with --print-config :: train --print-config --json
 give --eval-every above 0 :: train reverse --eval-every 0 --patience 2

@@ -1,11 +1,11 @@
-// `heed gradcheck`: runs checks of ops and layers in the chosen layouts, and reports the results.
+// `heed gradcheck`: runs checks of ops and layers in every layout, and reports the results.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
+#include <deque>
 #include <map>
 
-#include "autograd/base/files.h"
 #include "nn/io/nearest.h"
 #include "tools/heed/gradcheck/gradcheck.h"
 #include "tools/heed/report/output.h"
@@ -15,11 +15,14 @@ namespace heed {
 
 using autograd::Check;
 using autograd::CheckedEntry;
-using autograd::CheckLayout;
 using autograd::CheckResult;
 using autograd::Oracle;
 
 namespace {
+
+// The results of all checks. The container is a deque, because pointers to its elements must stay
+// valid when elements are added.
+using CheckResults = std::deque<CheckResult>;
 
 // Returns whether a < b. NaN is less than every number.
 bool is_less(double a, double b) { return !(a >= b) && !std::isnan(b); }
@@ -90,13 +93,35 @@ std::string entry_text(const CheckedEntry& e) {
 
 bool agrees(const CheckedEntry& e) { return std::abs(e.given - e.expected) <= e.tolerance; }
 
+// Returns what each oracle found at the highest order that was checked, one line per finding, and
+// the command that repeats the check.
+std::string findings_text(const CheckResult& r, const GradcheckRequest& request) {
+  const int order = r.report.order;
+  std::string text;
+  for (const Oracle oracle : autograd::kAllOracles) {
+    const autograd::OracleReport& found = r.report.by(order, oracle);
+    if (found.checked > 0)
+      text += fmt::format("  {}, {} of {} entries compared; the worst: {}\n", oracle_name(oracle),
+                          found.checked, r.report.entries[order - 1], entry_text(found.worst));
+    if (agrees(found.worst) && !agrees(found.direction))
+      text += fmt::format("  {}, {}\n", oracle_name(oracle), entry_text(found.direction));
+  }
+  if (const auto& moved = r.report.moved; !moved.empty())
+    text += fmt::format("  entries moved off a kink: {}; the first: {}\n", moved.size(),
+                        moved[0].text());
+  const std::string oracle =
+      request.oracle == OracleChoice::kBoth ? "" : " --oracle " + nn::enum_name(request.oracle);
+  return text + fmt::format("  repeat with: heed gradcheck {} --order {} --seed {}{}", r.check,
+                            order, request.seed, oracle);
+}
+
 std::vector<std::string> failures_of(const CheckResults& results, const GradcheckRequest& request) {
   std::vector<std::string> failures;
   for (const CheckResult& r : results)
     if (!r.report.ok())
       failures.push_back(fmt::format("{}, sample '{}', layout {}: {}\n{}", r.check, r.sample,
-                                     autograd::layout_name(r.layout), r.report.message,
-                                     findings_text(r, r.report.order, request)));
+                                     layout_name(r.layout), r.report.message,
+                                     findings_text(r, request)));
   return failures;
 }
 
@@ -113,7 +138,7 @@ Value oracle_value(const Summary& sum, Oracle oracle) {
     const CheckResult& r = *sum.fewest[order - 1][int(oracle)];
     found.append(fmt::format("worst_order_{}", order),
                  Value::object({{"sample", r.sample},
-                                {"layout", setting_name(r.layout)},
+                                {"layout", layout_name(r.layout)},
                                 {"input", e->input},
                                 {"at", e->index},
                                 {"engine", e->given},
@@ -175,34 +200,8 @@ Report report_of(const CheckResults& results, const std::vector<Row>& rows, doub
   return report;
 }
 
-}  // namespace
-
-autograd::GradcheckOptions GradcheckRequest::options() const {
-  return {.order = int(order),
-          .seed = std::uint64_t(seed),
-          .use_differences = oracle != OracleChoice::kDual,
-          .use_dual = oracle != OracleChoice::kDifferences};
-}
-
-std::string findings_text(const CheckResult& r, int order, const GradcheckRequest& request) {
-  std::string text;
-  for (const Oracle oracle : autograd::kAllOracles) {
-    const autograd::OracleReport& found = r.report.by(order, oracle);
-    if (found.checked > 0)
-      text += fmt::format("  {}, {} of {} entries compared; the worst: {}\n", oracle_name(oracle),
-                          found.checked, r.report.entries[order - 1], entry_text(found.worst));
-    if (agrees(found.worst) && !agrees(found.direction))
-      text += fmt::format("  {}, {}\n", oracle_name(oracle), entry_text(found.direction));
-  }
-  if (const auto& moved = r.report.moved; !moved.empty())
-    text += fmt::format("  entries moved off a kink: {}; the first: {}\n", moved.size(),
-                        moved[0].text());
-  const std::string oracle =
-      request.oracle == OracleChoice::kBoth ? "" : " --oracle " + nn::enum_name(request.oracle);
-  return text + fmt::format("  repeat with: heed gradcheck {} --order {} --seed {}{} --layouts {}",
-                            r.check, order, request.seed, oracle, setting_name(r.layout));
-}
-
+// Returns the checks with these names, or all checks if `names` is empty. Throws UsageError if a
+// name is not registered.
 std::vector<const Check*> chosen_checks(const std::vector<std::string>& names) {
   const std::vector<const Check*> all = autograd::registered_checks();
   if (names.empty()) return all;
@@ -222,10 +221,13 @@ std::vector<const Check*> chosen_checks(const std::vector<std::string>& names) {
   return list;
 }
 
-std::string setting_name(CheckLayout layout) {
-  std::string name(autograd::layout_name(layout));
-  std::erase(name, ' ');
-  return name;
+}  // namespace
+
+autograd::GradcheckOptions GradcheckRequest::options() const {
+  return {.order = int(order),
+          .seed = std::uint64_t(seed),
+          .use_differences = oracle != OracleChoice::kDual,
+          .use_dual = oracle != OracleChoice::kDifferences};
 }
 
 std::string digits_text(double digits) {
@@ -234,11 +236,6 @@ std::string digits_text(double digits) {
 
 Report report_gradchecks(const GradcheckRequest& request) {
   const std::vector<const Check*> checks = chosen_checks(request.ops);
-  std::vector<CheckLayout> layouts;
-  for (const CheckLayout layout : autograd::kAllLayouts)
-    if (request.layouts.empty() || std::ranges::count(request.layouts, setting_name(layout)) > 0)
-      layouts.push_back(layout);
-  if (!request.junit.empty()) autograd::check_writable(request.junit);
   Progress progress(false);
   const Stopwatch clock;
   CheckResults results;
@@ -247,13 +244,10 @@ Report report_gradchecks(const GradcheckRequest& request) {
     progress.at_work(
         fmt::format("Checking {}/{}: {}", rows.size() + 1, checks.size(), check->name()));
     Row& row = rows.emplace_back(Row{std::string(check->name()), {}});
-    for (CheckResult& r : run_check(*check, request.options(), layouts))
+    for (CheckResult& r : run_check(*check, request.options()))
       row.sum.add(results.emplace_back(std::move(r)));
   }
-  const double seconds = clock.seconds();
-  if (!request.junit.empty())
-    autograd::write_file(request.junit, junit_xml(results, seconds, request));
-  return report_of(results, rows, seconds, request);
+  return report_of(results, rows, clock.seconds(), request);
 }
 
 }  // namespace heed

@@ -18,12 +18,16 @@ using autograd::Oracle;
 
 namespace {
 
+// Time limits in seconds. One round of checks of all tensors always runs.
+constexpr double kSeconds = 2;
+constexpr std::int64_t kFloat32Seconds = 5;
+
 std::vector<nn::CheckedParameter> check_run(const nn::LoadedRun& run, const nn::Batch& batch,
-                                            const GradcheckRequest& request, double seconds) {
+                                            const GradcheckRequest& request) {
   const std::vector<nn::NamedTensor> tensors = nn::parameters(run.model);
   Progress progress(false);
   return check_parameters(
-      run.model, batch, request.options(), seconds, [&](std::int64_t done, std::int64_t total) {
+      run.model, batch, request.options(), kSeconds, [&](std::int64_t done, std::int64_t total) {
         const std::int64_t i = done % total;
         progress.at_work(fmt::format("Checking round {}, {} of {}: {}", done / total + 1, i + 1,
                                      total, tensors[std::size_t(i)].name));
@@ -32,16 +36,15 @@ std::vector<nn::CheckedParameter> check_run(const nn::LoadedRun& run, const nn::
 
 // Computes loss and gradients in float32 by the kernels of this machine, and compares them with
 // float64. Returns nothing if the run was not trained in float32, or if the check would take more
-// than --seconds.
+// than kFloat32Seconds.
 std::optional<autograd::Float32Report> check_run_in_float32(const nn::LoadedRun& run,
-                                                            const nn::Batch& batch,
-                                                            const GradcheckRequest& request) {
+                                                            const nn::Batch& batch) {
   if (run.model.options.attention.dtype != autograd::float32) return {};
   Progress progress(false);
   const std::int64_t needed = float32_check_seconds(run.model, batch);
-  if (needed > request.seconds) {
-    progress.line(fmt::format(
-        "float32 is not checked, because it takes too long; use --seconds {} to check it", needed));
+  if (needed > kFloat32Seconds) {
+    progress.line(
+        fmt::format("float32 is not checked, because it would take about {} seconds", needed));
     return {};
   }
   progress.at_work("Comparing float32 with float64");
@@ -72,9 +75,8 @@ Report report_run_gradcheck(const GradcheckRequest& request) {
                                       "; check other weights (--weights)");
   const nn::Batch batch = run.task->evaluation(0, 2);
   const Stopwatch clock;
-  const std::optional<autograd::Float32Report> float32 = check_run_in_float32(run, batch, request);
-  const std::vector<nn::CheckedParameter> parameters =
-      check_run(run, batch, request, double(request.seconds) - clock.seconds());
+  const std::optional<autograd::Float32Report> float32 = check_run_in_float32(run, batch);
+  const std::vector<nn::CheckedParameter> parameters = check_run(run, batch, request);
   std::int64_t failed = 0, entries = 0, count = 0;
   double fewest = 16;
   std::string message;

@@ -2,8 +2,8 @@
 // gradient.
 #include "nn/train/checks/check_parameters.h"
 
-#include "autograd/check/mutants.h"
 #include "tests/support/catch.h"
+#include "tests/support/mutate_gradients.h"
 
 namespace {
 

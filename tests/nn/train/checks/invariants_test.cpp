@@ -1,10 +1,10 @@
 // Tests of attention's invariants. The invariants hold in every variant of the model, checks of
 // them do not change a run, and faults are found.
-#include "autograd/check/mutants.h"
 #include "nn/lab.h"
 #include "tests/support/catch.h"
 #include "tests/support/layouts.h"
 #include "tests/support/models.h"
+#include "tests/support/mutate_gradients.h"
 #include "tests/support/runs.h"
 
 namespace {

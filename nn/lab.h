@@ -25,7 +25,6 @@
 #include "nn/train/checks/audit.h"
 #include "nn/train/checks/causality.h"
 #include "nn/train/checks/check_parameters.h"
-#include "nn/train/checks/invariants.h"
 #include "nn/train/config.h"
 #include "nn/train/evaluate.h"
 #include "nn/train/generate.h"

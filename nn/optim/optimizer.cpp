@@ -66,25 +66,18 @@ void Optimizer::for_each_chunk(F f) {
 }
 
 double Optimizer::step(const StepOptions& options) {
-  const auto [lr, clip_norm, clip_value] = options;
+  const auto [lr, clip_norm] = options;
   check<ValueError>(lr >= 0 && std::isfinite(lr), name_, "needs a finite learning rate >= 0, got ",
                     lr);
   check<ValueError>(clip_norm > 0, name_, "needs clip_norm > 0, got ", clip_norm);
-  check<ValueError>(clip_value > 0, name_, "needs clip_value > 0, got ", clip_value);
   const NoGrad guard;
   for (Slot& slot : slots_) {
     slot.grad = slot.parameter.tensor.grad();
     if (slot.grad.defined()) slot.grad = contiguous(slot.grad);
   }
   const double norm = measure();
-  clipped_norm_ = norm;
-  if (clip_value < std::numeric_limits<double>::infinity()) {
-    for (Slot& slot : slots_)
-      if (slot.grad.defined()) slot.grad = clamp(slot.grad, -clip_value, clip_value);
-    clipped_norm_ = measure();
-  }
-  const double scale = std::min(1.0, clip_norm / (clipped_norm_ + 1e-6));
-  clipped_norm_ *= scale;
+  const double scale = std::min(1.0, clip_norm / (norm + 1e-6));
+  clipped_norm_ = norm * scale;
   std::vector<Tensor> before;
   if (!stays_finite(lr))
     for (const NamedTensor& x : all_state()) before.push_back(detached_copy(x.tensor));

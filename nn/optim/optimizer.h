@@ -35,9 +35,6 @@ struct StepOptions {
   /// min(1, clip_norm / (norm + 1e-6)), as in clip_grad_norm_ of PyTorch. The gradients in .grad do
   /// not change.
   double clip_norm = std::numeric_limits<double>::infinity();
-  /// Limit for the absolute value of each gradient element, > 0. Larger elements are clamped before
-  /// clip_norm is applied, as by clip_grad_value_ of PyTorch.
-  double clip_value = std::numeric_limits<double>::infinity();
 };
 
 /// Base class of the optimizers. It has the parameters and their state. The results are bitwise

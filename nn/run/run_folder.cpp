@@ -184,6 +184,8 @@ RunConfig RunFolder::config_in(const Metadata& metadata) const {
     return config;
   } catch (const IoError&) {
     throw;
+  } catch (const RemovedError&) {
+    throw;
   } catch (const Error& e) {
     const std::string what = e.what();  // messages of validate() do not begin with the path
     throw IoError((what.starts_with(path) ? what : path + ": " + what) +

@@ -18,6 +18,25 @@ namespace {
 
 constexpr Range kStepsOrNone{0, 1e9}, kShare{0, 1, false, true};
 
+// A setting of earlier versions that heed no longer has, or values of a setting.
+struct Removed {
+  enum What {
+    kModel,     // values other than `values` changed the model or its data
+    kTraining,  // values other than `values` changed only the training
+    kValues     // heed has the setting, but no longer the values `values`
+  };
+  const char* key;
+  What what;
+  std::vector<std::string> values;
+};
+
+const Removed kRemoved[] = {
+    {"task", Removed::kValues, {"majority", "parity"}},
+    {"matmul", Removed::kModel, {"float32"}},
+    {"clip-value", Removed::kTraining, {"0"}},
+    {"check-invariants", Removed::kTraining, {"0"}},
+};
+
 // Returns the configuration with a value for every parameter of its task.
 RunConfig completed(RunConfig c) {
   c.task_parameters = complete_parameters(c.task, c.task_parameters);
@@ -177,9 +196,7 @@ std::vector<Setting> optimization_settings(RunConfig& c) {
       {"eps", c.eps, {0, 1, true}, "adamw: added to the square root"},
       {"momentum", c.momentum, kShare, "sgd: factor of the previous update"},
       {"weight-decay", c.weight_decay, {0, 10}, "weight decay, on matrices only"},
-      {"clip", c.clip, {0}, "largest global gradient norm; 0: no clipping"},
-      {"clip-value", c.clip_value, Range{0},
-       "largest element of a gradient, before clip; 0: no clipping"}};
+      {"clip", c.clip, {0}, "largest global gradient norm; 0: no clipping"}};
 }
 
 std::vector<Setting> run_settings(RunConfig& c) {
@@ -204,10 +221,7 @@ std::vector<Setting> run_settings(RunConfig& c) {
       {"target-loss", c.target_loss, Range{0},
        "end the run at an evaluation with at most this loss, nats; 0: never"},
       {"target-accuracy", c.target_accuracy, Range{0, 1},
-       "end the run at an evaluation with at least this accuracy; 0: never"},
-      {"check-invariants", c.check_invariants, kStepsOrNone,
-       "steps between checks of the identities that attention's gradients obey; a broken one ends "
-       "the run; results do not change; 0: no checks"}};
+       "end the run at an evaluation with at least this accuracy; 0: never"}};
 }
 
 // Adds the conditions under which some settings have an effect.
@@ -285,9 +299,6 @@ void validate(const RunConfig& c) {
       "is tested after each evaluation, and `eval-every` is 0; give `eval-every` above 0");
   check<ValueError>(c.freeze.empty() || c.train_only.empty(), "`freeze`", "'", c.freeze,
                     "' and `train-only` '", c.train_only, "' are both given; omit one of them");
-  check<ValueError>(c.check_invariants == 0 || (c.freeze.empty() && c.train_only.empty()),
-                    "`check-invariants`",
-                    "needs the gradients of all parameters; leave out `freeze` and `train-only`");
   check<ValueError>(c.min_lr <= c.lr, "`min-lr`", "needs 0 to `lr` = ", c.lr, ", got ", c.min_lr);
   check_file(c);
 }
@@ -301,19 +312,27 @@ std::string to_toml(const RunConfig& config, const std::vector<std::string>& ext
   return text;
 }
 
+bool is_removed(const TomlItem& item, std::string* error) {
+  const auto* row = std::ranges::find(kRemoved, item.key, &Removed::key);
+  if (row == std::end(kRemoved) || item.section != "train") return false;
+  const std::string value = join(item.values);
+  const bool listed = std::ranges::count(row->values, value) > 0;
+  if (listed != (row->what == Removed::kValues)) return listed;
+  const std::string text = fmt::format(
+      "{}: this run uses {} = {}, which heed no longer has; use the version that trained it",
+      item.where, item.key, value);
+  if (row->what != Removed::kTraining || !error) throw RemovedError(text);
+  *error = text;
+  return true;
+}
+
 void apply_toml(const std::vector<TomlItem>& items, RunConfig& config) {
   const std::vector<Setting> settings = config.settings();
   for (const TomlItem& item : items) {
     check<ValueError>(item.section == "train", item.where, "unknown section [", item.section,
                       "]; the section of a run is [train]");
     if (item.key.empty()) continue;
-    const auto is = [&item](const char* key, const char* value) {
-      return item.key == key && item.values == std::vector<std::string>{value};
-    };
-    check<IoError>(!is("task", "majority") && !is("task", "parity") && !is("matmul", "bfloat16"),
-                   item.where, item.key, " ", join(item.values),
-                   " was removed from heed; use the commit that trained this run");
-    if (is("matmul", "float32")) continue;
+    if (is_removed(item, &config.removed)) continue;
     const Setting& setting = setting_named(item, settings);
     if (!item.values[0].empty() || !setting.get().empty())
       setting.set(item.where + ": " + item.key, item.values[0]);

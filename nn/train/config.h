@@ -9,6 +9,7 @@
 #include <variant>
 #include <vector>
 
+#include "autograd/base/error.h"
 #include "nn/io/setting.h"
 #include "nn/io/toml.h"
 #include "nn/layers/transformer.h"
@@ -111,8 +112,7 @@ struct RunConfig {
   double momentum = 0;  ///< SGD: factor of the previous update in the next update
   double weight_decay =
       0;  ///< applied to matrices only; decoupled for AdamW, added to the gradient for SGD
-  double clip = 1;        ///< largest allowed global norm of the gradient; 0: no clipping
-  double clip_value = 0;  ///< largest allowed |element| of a gradient, before `clip`; 0: no limit
+  double clip = 1;  ///< largest allowed global norm of the gradient; 0: no clipping
   // run
   std::int64_t seed = 1;          ///< seed of initialization, data and dropout
   std::int64_t eval_every = 50;   ///< steps between evaluations; 0: only at the end
@@ -128,9 +128,9 @@ struct RunConfig {
   double target_loss = 0;  ///< the run ends at an eval_loss of at most this, nats; 0: never
   /// The run ends at an evaluation accuracy of at least this, 0 to 1; 0: never.
   double target_accuracy = 0;
-  /// Steps between checks of identities of attention's gradients (checks/invariants.h); 0: no
-  /// checks.
-  std::int64_t check_invariants = 0;
+  /// Not a setting: if an earlier version trained the run with an option that heed no longer has,
+  /// the error of Trainer's constructor. If it is empty, there is none.
+  std::string removed = {};
 
   /// Returns one Setting per value, in the order of config.toml. The settings refer to this
   /// RunConfig, which must outlive them.
@@ -161,11 +161,21 @@ void validate(const RunConfig& config);
 /// has the same bits. Empty texts and settings that only other tasks use are left out. The lines of
 /// `extra`, such as the compiler and the SIMD target, are written above the section as comments.
 std::string to_toml(const RunConfig& config, const std::vector<std::string>& extra = {});
+/// Thrown if a configuration states something that an earlier version of heed had.
+struct RemovedError : autograd::ValueError {
+  using ValueError::ValueError;
+};
+/// Returns whether an item is a setting of an earlier version that heed no longer has. Throws
+/// RemovedError if its value changed the model or its data, and for a value that a remaining
+/// setting no longer has, such as a task. If the value changed only the training, the error is
+/// thrown if `error` is null; otherwise its text is written there.
+bool is_removed(const TomlItem& item, std::string* error = nullptr);
+
 /// Sets the values of the items, which read_toml() returned. Throws the errors of from_toml().
 void apply_toml(const std::vector<TomlItem>& items, RunConfig& config);
 /// Reads the text that to_toml() wrote. A missing key means the default; for `newlines` of a
 /// text it means "keep". Throws ValueError that names `file` and the key if a key is unknown or out
-/// of range, and IoError if the run used a task or a dtype that was removed from heed.
+/// of range, and the errors of is_removed().
 RunConfig from_toml(const std::string& text, const std::string& file = "config");
 
 /// Returns whether the task reads a file, that is, whether it is "text" or "lines".

@@ -64,13 +64,13 @@ void add(Tensor& sum, const Tensor& more) {
 }  // namespace
 
 ShardGradients shard_gradients(Transformer& model, const Batch& batch, std::int64_t shard,
-                               std::int64_t shards, Generator& dropout, Probe* probe) {
+                               std::int64_t shards, Generator& dropout) {
   const std::int64_t rows = batch.inputs.size(0) / shards;
   check<ValueError>(rows * shards == batch.inputs.size(0), "shards", shards,
                     " does not divide the batch of ", batch.inputs.size(0), "; choose a divisor");
   const auto part = [&](const Tensor& x) { return slice(x, 0, shard * rows, (shard + 1) * rows); };
   for_each_tensor(model, [](Tensor& p) { p.zero_grad(); });
-  const ForwardContext context{.training = true, .generator = &dropout, .probe = probe};
+  const ForwardContext context{.training = true, .generator = &dropout};
   // The mean and the sum times 1 / targets differ in their last bits. Batches in one
   // shard keep the bits that they had before there were shards.
   const Tensor loss = shards == 1 ? training_loss(model, batch.inputs, batch.targets, context)

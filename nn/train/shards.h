@@ -48,11 +48,10 @@ bool shards_need_teams(const RunConfig& config, std::int64_t vocab, std::int64_t
 /// Runs the forward and backward pass of one shard. The rows of the batch are divided into `shards`
 /// equal parts, and `shard` is the number of the part, from 0. The loss is divided by the number of
 /// targets in the whole batch, so that the sum over all shards is the loss of the step. Sets each
-/// .grad to zero first; afterwards the gradients are in .grad as well as in the result. If `probe`
-/// is not null, it observes the forward pass. Throws ValueError unless `shards` divides the number
-/// of rows.
+/// .grad to zero first; afterwards the gradients are in .grad as well as in the result. Throws
+/// ValueError unless `shards` divides the number of rows.
 ShardGradients shard_gradients(Transformer& model, const Batch& batch, std::int64_t shard,
-                               std::int64_t shards, Generator& dropout, Probe* probe = nullptr);
+                               std::int64_t shards, Generator& dropout);
 
 /// Returns the random stream for the dropout of shard `shard` in step `step`. It depends only on
 /// the three arguments.

@@ -67,7 +67,7 @@ std::string recipe_text(RunConfig config) {
   for (std::string* file : {&config.val_text, &config.val_lines})
     if (!file->empty()) *file = "FILE";
   config.patience = same.patience, config.target_loss = same.target_loss;
-  config.target_accuracy = same.target_accuracy, config.check_invariants = same.check_invariants;
+  config.target_accuracy = same.target_accuracy;
   config.eval_train = same.eval_train, config.accumulate = same.accumulate;
   config.sample_every = same.sample_every, config.sample_prompt = same.sample_prompt;
   return to_toml(config);

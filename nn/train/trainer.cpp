@@ -15,7 +15,6 @@
 #include "nn/optim/first_non_finite.h"
 #include "nn/tasks/tasks.h"
 #include "nn/train/checks/audit.h"
-#include "nn/train/checks/invariants.h"
 #include "nn/train/cost/memory.h"
 #include "nn/train/rank_session.h"
 #include "nn/train/source.h"
@@ -37,9 +36,6 @@ Generator stream(std::int64_t seed, Stream which) {
 
 bool all_zero(const Tensor& x) { return all(eq(x, 0.0)).item() != 0; }
 
-// Returns x, or infinity if x is 0, because a limit of 0 means no limit.
-double limit_of(double x) { return x > 0 ? x : std::numeric_limits<double>::infinity(); }
-
 // Reduces config.batch to the size of the task's training set if it is larger. Task::sample() never
 // returns more sequences than the training set has, and config.toml and tokens/s must state the
 // true number.
@@ -56,6 +52,7 @@ void fit_batch(RunConfig& config, const Task& task) {
 // Creates the model of a run. If `is_new` is set and config.from is not empty, copies the weights
 // of that file into the model, and sets config.from_weights.
 Transformer model_to_train(RunConfig& config, const Task& task, bool is_new) {
+  if (!config.removed.empty()) throw RemovedError(config.removed);
   fit_batch(config, task);
   check<IoError>(is_new || config.accumulate <= config.shards, "`accumulate`", "is ",
                  config.accumulate, " in the configuration of a run of ", config.shards,
@@ -76,22 +73,6 @@ Transformer model_to_train(RunConfig& config, const Task& task, bool is_new) {
   }
   freeze(config, model);
   return model;
-}
-
-// Calls pass(probe), the forward and backward pass of a step, and returns its result. If
-// config.check_invariants selects this step, the probe records attention's arrays, and a broken
-// invariant throws NumericError. In all other steps `probe` is null.
-template <class F>
-auto with_invariants(const RunConfig& c, const Transformer& model, std::int64_t step, F pass) {
-  if (c.check_invariants == 0 || step % c.check_invariants != 0)
-    return pass(static_cast<Probe*>(nullptr));
-  Probe probe;
-  record_invariants(probe, model);
-  auto result = pass(&probe);
-  const std::string broken = broken_invariant(probe, model);
-  check<NumericError>(broken.empty(), "check-invariants", "step ", step, ", ", broken,
-                      "; check the gradients of attention, or try another SIMD target");
-  return result;
 }
 
 }  // namespace
@@ -138,7 +119,7 @@ std::unique_ptr<Optimizer> make_optimizer(const RunConfig& c, const Transformer&
 
 double clipped_step(Optimizer& optimizer, const RunConfig& c, double lr) {
   return optimizer.step(
-      {.lr = lr, .clip_norm = limit_of(c.clip), .clip_value = limit_of(c.clip_value)});
+      {.lr = lr, .clip_norm = c.clip > 0 ? c.clip : std::numeric_limits<double>::infinity()});
 }
 
 Trainer::Trainer(const RunConfig& c, std::unique_ptr<Task> own)
@@ -280,21 +261,20 @@ std::int64_t Trainer::shards_side_by_side() const {
 ShardGradients Trainer::own_shards(const Batch& batch) {
   const std::int64_t shards = config_.shards / (ranks_ ? ranks_->size() : 1);
   const std::int64_t first = (ranks_ ? ranks_->rank() : 0) * shards;
-  return shard_threads_.sum(
-      model, first, first + shards, shards_side_by_side(),
-      shards_need_teams(config_, model.options.vocab, model.options.classes),
-      [&](Transformer& own, std::int64_t shard) {
-        // If the batch is a single shard, its dropout uses the stream of the run.
-        std::optional<Generator> of_shard;
-        if (config_.shards > 1 && config_.model.attention.dropout > 0)
-          of_shard = shard_dropout(config_.seed, steps_done, shard);
-        Generator& dropout = of_shard ? *of_shard : dropout_;
-        return with_invariants(config_, own, steps_done + 1, [&](Probe* probe) {
-          ShardGradients part = shard_gradients(own, batch, shard, config_.shards, dropout, probe);
-          check_loss(part.loss);
-          return part;
-        });
-      });
+  return shard_threads_.sum(model, first, first + shards, shards_side_by_side(),
+                            shards_need_teams(config_, model.options.vocab, model.options.classes),
+                            [&](Transformer& own, std::int64_t shard) {
+                              // If the batch is a single shard, its dropout uses the stream of the
+                              // run.
+                              std::optional<Generator> of_shard;
+                              if (config_.shards > 1 && config_.model.attention.dropout > 0)
+                                of_shard = shard_dropout(config_.seed, steps_done, shard);
+                              Generator& dropout = of_shard ? *of_shard : dropout_;
+                              ShardGradients part =
+                                  shard_gradients(own, batch, shard, config_.shards, dropout);
+                              check_loss(part.loss);
+                              return part;
+                            });
 }
 
 std::optional<double> Trainer::loss_and_gradients(const Batch* fixed) {

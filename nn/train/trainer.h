@@ -26,8 +26,8 @@ Transformer make_model(const RunConfig& config, const Task& task);
 
 /// Creates the optimizer of a run over all parameters of the model that require grad.
 std::unique_ptr<Optimizer> make_optimizer(const RunConfig& config, const Transformer& model);
-/// Updates the parameters once, after clipping the gradient to config.clip_value and config.clip.
-/// Returns the global norm of the gradient before clipping.
+/// Updates the parameters once, after clipping the gradient to config.clip. Returns the global norm
+/// of the gradient before clipping.
 double clipped_step(Optimizer& optimizer, const RunConfig& config, double lr);
 
 /// Returns the validated configuration that a run writes into its config.toml. If config.text or
@@ -48,15 +48,15 @@ class Trainer {
   /// Creates task, model, optimizer and random streams. `own`, if given, is used instead of the
   /// task that `config` names. If config.from is set, the weights are those of this file. Throws
   /// the errors of validate(), make_task(), make_model(), read_source(), copy_source() and
-  /// freeze(), and IoError if the weights in config.from are not config.from_weights.
+  /// freeze(), RemovedError if config.removed is not empty, and IoError if the weights in
+  /// config.from are not config.from_weights.
   explicit Trainer(const RunConfig& config, std::unique_ptr<Task> own = nullptr);
 
   /// Takes one optimizer step on the next batch, or on `fixed` if it is given. Returns the new row
   /// of the history, or a row of step 0 if the root rank ended the run. Throws NumericError
-  /// if the loss or a gradient is not finite, or if a check that config.check_invariants requests
-  /// fails. Before it throws, step() computes loss and gradients a second time, to find the op that
-  /// made the first NaN or infinity. After an error, weights and random streams are those before
-  /// the step, so that a resumed run takes the same batch again.
+  /// if the loss or a gradient is not finite. Before it throws, step() computes loss and gradients
+  /// a second time, to find the op that made the first NaN or infinity. After an error, weights and
+  /// random streams are those before the step, so that a resumed run takes the same batch again.
   MetricsRow step(const Batch* fixed = nullptr);
   /// After this call, step() takes each step together with the other ranks of the session, which
   /// must join with the same run. Each rank computes its share of the config.shards shards. All

@@ -106,11 +106,7 @@ double shard_bytes(const RunConfig& c, std::int64_t vocab, std::int64_t classes)
   const double tokens = double(c.batch / std::max<std::int64_t>(1, c.shards)) * context;
   const double stream = 8 * bytes * tokens * double(m.attention.d_model) * layers;
   const double logits = 3 * bytes * tokens * double(classes);
-  // Steps that check invariants also store attention scores and weights, with dropout also the
-  // weights after dropout, and the gradients of these arrays.
-  const double squares = c.check_invariants == 0 ? 0 : m.attention.dropout > 0 ? 6 : 4;
-  const double recorded = squares * bytes * tokens * context * double(m.attention.heads) * layers;
-  return weight_bytes(m, vocab, classes) + stream + logits + recorded;
+  return weight_bytes(m, vocab, classes) + stream + logits;
 }
 
 double run_bytes(const RunConfig& c, std::int64_t vocab, std::int64_t classes) {

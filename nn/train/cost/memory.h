@@ -24,14 +24,13 @@ double weight_bytes(const Transformer::Options& model, std::int64_t vocab, std::
 /// estimate is a lower bound.
 void check_model_memory(const RunConfig& config, std::int64_t vocab, std::int64_t classes);
 /// Returns a lower bound of the bytes that a run needs: the weights, their gradients, AdamW's two
-/// moments, and what a step stores: values of the residual stream, logits and, if the step checks
-/// invariants, arrays of attention.
+/// moments, and what a step stores: values of the residual stream and logits.
 double run_bytes(const RunConfig& config, std::int64_t vocab, std::int64_t classes);
 /// Throws ValueError that states both numbers if run_bytes() is more than available_memory().
 void check_run_memory(const RunConfig& config, std::int64_t vocab, std::int64_t classes);
 
-/// Returns about how many bytes one shard of a step stores: values of the residual stream, logits,
-/// gradients of the weights and, if the step checks invariants, arrays of attention.
+/// Returns about how many bytes one shard of a step stores: values of the residual stream, logits
+/// and gradients of the weights.
 double shard_bytes(const RunConfig& config, std::int64_t vocab, std::int64_t classes);
 
 /// Returns the largest number of bytes resident in memory (VmHWM) since the process began.

@@ -39,11 +39,11 @@ TEST_CASE("the length and the checks of a run can change, but not its schedule")
   Trainer u(constant);
   u.set(lengthened(u.config(), 24, 3, 4));
   CHECK(u.config().schedule_steps == 0);  // a constant schedule does not use it
-  constant = u.config(), constant.check_invariants = 1;
+  constant = u.config(), constant.patience = 1;
   u.set(constant);
-  CHECK(u.snapshot().config.check_invariants == 1);
-  constant.check_invariants = -1;
-  CHECK_THROWS_WITH(u.set(constant), Contains("`check-invariants` needs a whole number, 0 to "));
+  CHECK(u.snapshot().config.patience == 1);
+  constant.patience = -1;
+  CHECK_THROWS_WITH(u.set(constant), Contains("`patience` needs a whole number, 0 to "));
 }
 
 TEST_CASE("settings that affect the bits of a run cannot be changed") {

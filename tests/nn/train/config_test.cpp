@@ -92,9 +92,9 @@ TEST_CASE("config.toml contains every setting in a fixed order") {
         "\"constant\"\nschedule-steps = 0\n"
         "lr = 0.003\nmin-lr = 0\ndecay-steps = 0\noptimizer = \"adamw\"\n"
         "beta1 = 0.9\nbeta2 = 0.98\neps = 1e-08\nmomentum = 0\n"
-        "weight-decay = 0\nclip = 1\nclip-value = 0\nseed = 1\neval-every = 50\n"
+        "weight-decay = 0\nclip = 1\nseed = 1\neval-every = 50\n"
         "eval-batch = 256\neval-train = 512\nsave-every = 0\nsample-every = 0\npatience = "
-        "0\ntarget-loss = 0\ntarget-accuracy = 0\ncheck-invariants = 0\n");
+        "0\ntarget-loss = 0\ntarget-accuracy = 0\n");
 }
 
 TEST_CASE("a missing key of config.toml means the default, and what heed no longer has is named") {
@@ -103,8 +103,8 @@ TEST_CASE("a missing key of config.toml means the default, and what heed no long
   for (const auto& [key, value] :
        {std::pair("matmul", "bfloat16"), {"task", "majority"}, {"task", "parity"}})
     CHECK_THROWS_WITH(from_toml(fmt::format("[train]\n{} = \"{}\"\n", key, value), "my.toml"),
-                      fmt::format("my.toml:2: {} {} was removed from heed; use the commit that "
-                                  "trained this run",
+                      fmt::format("my.toml:2: this run uses {} = {}, which heed no longer has; use "
+                                  "the version that trained it",
                                   key, value));
 }
 

@@ -38,6 +38,7 @@ expect 0 train --text text.txt "${tiny[@]}" --context 16 --steps 4 --quiet --out
 expect 0 train --config text-run/config.toml --steps 5 --dry-run
 expect 0 train --resume runs/reverse-1 --steps 5
 
+printf '[train]\nmatmul = "float32"\nclip-value = 1\n' > old.toml; refuses 2 "old.toml:3: this run uses clip-value = 1, which heed no longer has" train --config old.toml
 for two in "--dry-run --overfit-batch" "--dry-run --print-config" "--overfit-batch --print-config"; do
   # shellcheck disable=SC2086
   refuses 2 "; leave out ${two#* }" train $two

@@ -3,8 +3,7 @@
 // - task: the task states an optimal loss that is too high;
 // - model: attention is not causal;
 // - severed: a weight receives no gradient;
-// - strict: a weight receives no gradient, and the option --strict is set;
-// - invariants: attention reads keys outside its window.
+// - strict: a weight receives no gradient, and the option --strict is set.
 // Any other name, for example "none", trains without a fault.
 #include <filesystem>
 #include <string_view>
@@ -39,11 +38,9 @@ int train(std::string_view fault, const char* folder) {
   config.model.attention.d_model = 16, config.model.attention.heads = 2, config.model.context = 8,
   config.batch = 8;
   config.eval_batch = 16, config.steps = 4, config.eval_every = 2;
-  if (fault == "invariants") config.model.attention.window = 3, config.check_invariants = 2;
   std::unique_ptr<nn::Task> task = nn::make_task(config);
   if (fault == "task") task = std::make_unique<WrongOptimum>(std::move(task));
   nn::Trainer t(config, std::move(task));
-  if (fault == "invariants") t.model.blocks[0].attn.options.window = 0;
   if (fault == "model") t.model.blocks[0].attn.options.causal = false;
   nn::Tensor& weight = t.model.head->weight;
   if (fault == "severed" || fault == "strict") weight = weight.detach();

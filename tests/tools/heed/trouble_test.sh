@@ -21,7 +21,4 @@ has_line 'warning: no gradient reaches head.weight in step 1: head.weight: the g
 run strict 3
 has_line '^heed: no gradient reaches head.weight in step 1: '
 ok grep -aq '"step":"1"' strict/state.safetensors
-run invariants 3
-has_line "^heed: check-invariants: step 2, L0H0, query 3 of sequence 0: the weight of key 0, which is masked, is 0\.[0-9]+, needs 0; check the gradients of attention, or try another SIMD target; the run is saved in $dir/invariants after step 1\$"
-ok grep -aq '"step":"1"' invariants/state.safetensors
 end_of_checks

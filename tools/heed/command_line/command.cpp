@@ -5,6 +5,7 @@
 #include "autograd/base/text.h"
 #include "nn/io/nearest.h"
 #include "nn/io/toml.h"
+#include "nn/train/config.h"
 #include "tools/heed/report/output.h"
 
 namespace heed {
@@ -143,6 +144,7 @@ void Command::read_config_file(const Commands& all) {
       usage_error("{}: unknown section [{}]; the nearest is [{}]", item.where, item.section,
                   nn::nearest(item.section, sections));
     if (item.key.empty()) return true;
+    if (nn::is_removed(item)) return true;
     const nn::Setting& setting =
         nn::setting_named(item, all[std::size_t(owner - sections.begin())]->settings);
     if (item.key == "config")

@@ -29,10 +29,9 @@ struct TrainArguments {
 };
 
 // Keys of the settings that --resume may change.
-constexpr const char* kResumedOptions[] = {"accumulate",   "steps",           "eval-every",
-                                           "eval-train",   "save-every",      "patience",
-                                           "target-loss",  "target-accuracy", "check-invariants",
-                                           "sample-every", "sample-prompt"};
+constexpr const char* kResumedOptions[] = {
+    "accumulate", "steps",       "eval-every",      "eval-train",   "save-every",
+    "patience",   "target-loss", "target-accuracy", "sample-every", "sample-prompt"};
 
 // Applies to `trainer` the settings that were given together with --resume.
 void apply_resume_settings(nn::Trainer& trainer, const Command& c) {
@@ -257,7 +256,7 @@ symbols that the source lacks get random weights with the mean and the deviation
 
 [Output]
 --resume accepts only --steps, --eval-every, --eval-train, --save-every, --patience, --target-loss,
---target-accuracy, --check-invariants, --sample-every, --sample-prompt, --accumulate, --threads,
+--target-accuracy, --sample-every, --sample-prompt, --accumulate, --threads,
 --simd, --quiet, and --text, --lines, --val-text or --val-lines for a file that was moved. For a new run with the same configuration: heed train --config DIR/{}.)";
 
 // Adds the settings of all modes.

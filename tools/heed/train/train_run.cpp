@@ -239,10 +239,6 @@ class ShownRun : public nn::TrainingRun {
   }
 
   void on_end(const nn::TrainingResult& result) override {
-    const nn::Trainer& t = trainer();
-    if (const std::int64_t every = t.config().check_invariants; every > 0)
-      progress_.line(fmt::format("the identities of attention's gradients held in {} steps",
-                                 t.steps_done / every - (t.steps_done - steps()) / every));
     add_result(result);
     progress_.at_work("Drawing the pictures");
     std::string pictures;

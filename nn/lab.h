@@ -17,7 +17,6 @@
 #include "nn/study/path_cuts.h"
 #include "nn/study/roles.h"
 #include "nn/study/study.h"
-#include "nn/tasks/ngram.h"
 #include "nn/tasks/task.h"
 #include "nn/tasks/tasks.h"
 #include "nn/tasks/vocabulary.h"

@@ -53,24 +53,6 @@ void check_recipe(const std::string& config_file, const RunConfig& config,
             : "one of the two was changed or belongs to another run: restore the files of one run");
 }
 
-// Adds to the metadata of a state of commit 77197984 the parts of the run that this commit stored
-// in other files: the configuration, the mark of a finished run, and its result.
-void add_older_parts(const RunFolder& run, std::map<std::string, std::string>& metadata) {
-  metadata[kConfigKey] = read_toml_text(run.file(RunFolder::kConfig).string());
-  if (!is_there(run.file(RunFolder::kModel))) return;
-  const auto model = load_metadata(run.file(RunFolder::kModel).string());
-  const auto mark = model.find(kFinishedKey);  // the checksum of the weights
-  if (mark == model.end() || step_in(model) != step_in(metadata)) return;
-  metadata[kFinishedKey] = "yes";
-  const std::string path = run.file(RunFolder::kOldResult).string();
-  if (metadata.contains(kResultKey) || !is_there(path)) return;
-  try {
-    const std::string text = read_file(path, kMaxResultBytes);
-    if (parse_run_result(text).weights_checksum == mark->second) metadata[kResultKey] = text;
-  } catch (const Error&) {  // heed eval measures the result again
-  }
-}
-
 }  // namespace
 
 bool RunFolder::contains(const std::string& name) {
@@ -166,16 +148,16 @@ bool RunFolder::is_of_last_save(std::string_view name) const {
 }
 
 RunFolder::Metadata RunFolder::metadata() const {
-  Metadata metadata = load_metadata(file(has_state() ? kState : kModel).string());
-  if (has_state() && !metadata.contains(kConfigKey)) add_older_parts(*this, metadata);
-  return metadata;
+  return load_metadata(file(has_state() ? kState : kModel).string());
 }
 
 RunConfig RunFolder::config_in(const Metadata& metadata) const {
   const auto saved = metadata.find(kConfigKey);
-  const bool in_state = saved != metadata.end();
-  const std::string path = file(!in_state ? kConfig : has_state() ? kState : kModel).string();
-  const std::string text = in_state ? saved->second : read_toml_text(path);
+  const bool is_saved = saved != metadata.end();
+  check<IoError>(is_saved || !has_state(), file(kState).string(), "has no '", kConfigKey, "'",
+                 kDamaged);
+  const std::string path = file(!is_saved ? kConfig : has_state() ? kState : kModel).string();
+  const std::string text = is_saved ? saved->second : read_toml_text(path);
   try {
     RunConfig config = from_toml(text, path);
     const std::vector<TomlItem> items = read_toml(text, path);
@@ -266,32 +248,22 @@ LoadedRun RunFolder::open(const std::string& weights, Use use) const {
   return {config, std::move(task), std::move(model), name, step, checksum_note(tensors)};
 }
 
-Snapshot RunFolder::load(const std::string& moved, std::vector<std::string>* warnings,
-                         const std::string& moved_val) const {
+Snapshot RunFolder::load(const std::string& moved, std::vector<std::string>* warnings) const {
   check<IoError>(
       has_state() || !is_run(), text(),
       "holds only weights, so it cannot be resumed; a new run can start from them (`from`)");
   SafeTensors tensors = load_safetensors(file(kState).string());
-  const bool is_older = !tensors.metadata.contains(kConfigKey);
-  if (is_older) add_older_parts(*this, tensors.metadata);
   RunConfig config = config_in(tensors.metadata);
-  check_recipe(file(is_older ? kConfig : kState).string(), config, tensors.path,
-               metadata_of(tensors, "recipe"));
+  check_recipe(tensors.path, config, tensors.path, metadata_of(tensors, "recipe"));
   if (!moved.empty()) {
     check<ValueError>(learns_file(config), "`text`", "the run in ", text(),
                       " does not learn a text; omit `text`");
     (config.lines.empty() ? config.text : config.lines) = fs::absolute(moved).lexically_normal();
   }
-  if (!moved_val.empty()) {
-    std::string& file = config.val_text.empty() ? config.val_lines : config.val_text;
-    check<ValueError>(!file.empty(), "`val-text`", "the run in ", text(),
-                      " has no held-out file; omit `val-text` and `val-lines`");
-    file = fs::absolute(moved_val).lexically_normal();
-  }
   if (warnings) {
     const std::vector<std::string> news = snapshot_warnings(tensors);
     warnings->insert(warnings->end(), news.begin(), news.end());
-    if (const fs::path path = file(kConfig); !is_older && is_there(path)) try {
+    if (const fs::path path = file(kConfig); is_there(path)) try {
         check<IoError>(read_toml_text(path.string()) == tensors.metadata[kConfigKey], path.string(),
                        "differs from ", kState);
       } catch (const IoError& e) {
@@ -302,9 +274,6 @@ Snapshot RunFolder::load(const std::string& moved, std::vector<std::string>* war
   for (const auto& [name, lines] : s.logs)
     check<IoError>(name == kHeads || name == kSamples, tensors.path, "contains the log '", name,
                    "', which no run has", kDamaged);
-  for (const char* name : {kHeads, kSamples})
-    if (is_older && is_there(file(name)))
-      s.logs[name] = read_file(file(name).string(), kMaxMetricsBytes);
   return s;
 }
 

@@ -74,8 +74,7 @@ class RunFolder {
   static constexpr const char* kAttentionPicture = "attention.png";  ///< attention patterns
   static constexpr const char* kCausalityPicture = "causality.png";  ///< by `heed verify causality`
   static constexpr const char* kLengthsPicture = "lengths.png";      ///< by `heed eval --context`
-  static constexpr const char* kOldResult = "result.json";    ///< result, in runs of 77197984
-  static constexpr const char* kCheckpoints = "checkpoints";  ///< directory of checkpoints
+  static constexpr const char* kCheckpoints = "checkpoints";         ///< directory of checkpoints
   /// Names of all files directly inside the directory; kState is the first.
   static constexpr const char* kFiles[] = {kState,
                                            kConfig,
@@ -88,8 +87,7 @@ class RunFolder {
                                            kLossPicture,
                                            kAttentionPicture,
                                            kCausalityPicture,
-                                           kLengthsPicture,
-                                           kOldResult};
+                                           kLengthsPicture};
   /// Returns whether a run has files of this name, such as "loss.png" or
   /// "checkpoints/000200.safetensors".
   static bool contains(const std::string& name);
@@ -163,12 +161,10 @@ class RunFolder {
   /// throws TextError if the text file is missing or has changed.
   LoadedRun open(const std::string& weights, Use use) const;
 
-  /// Reads kState. If the text file was moved, `moved` must be its new path. `moved_val` is the new
-  /// path of the held-out file. If `warnings` is given, appends to it the sentences of
-  /// snapshot_warnings(), and one if kConfig differs from kState. Throws ValueError if the run has
-  /// no file that `moved` or `moved_val` could replace.
-  Snapshot load(const std::string& moved = "", std::vector<std::string>* warnings = nullptr,
-                const std::string& moved_val = "") const;
+  /// Reads kState. If the text file was moved, `moved` must be its new path. If `warnings` is
+  /// given, appends to it the sentences of snapshot_warnings(), and one if kConfig differs from
+  /// kState. Throws ValueError if the run has no file that `moved` could replace.
+  Snapshot load(const std::string& moved = "", std::vector<std::string>* warnings = nullptr) const;
   /// Returns Trainer::from(load()). Training continues with the same bits on the same binary and
   /// SIMD target. `own` is the task of a run that was trained on a user-defined task.
   Trainer resume(std::unique_ptr<Task> own = nullptr) const;

@@ -13,8 +13,7 @@ StepLog::StepLog(const RunFolder& folder, Trainer& trainer, const char* name,
     : text_(trainer.logs[name]) {
   const std::string old = std::exchange(text_, "");
   if (!header.empty()) text_ = std::string(header) + "\n";
-  // Skips the old header, because it does not begin with a step, and a truncated last line, which
-  // files of commit 77197984 may have.
+  // Skips the old header, because it does not begin with a step.
   for (std::size_t begin = 0, end; (end = old.find('\n', begin)) != old.npos; begin = end + 1) {
     const std::size_t digits = old.find_first_not_of("0123456789", begin);
     const auto step = parse_number<std::int64_t>(old.substr(begin, digits - begin));

@@ -65,7 +65,7 @@ std::vector<FileCheck> verify_run(const RunFolder& run, bool checkpoints) {
       add_weights(RunFolder::kBest, best);
     add_text(RunFolder::kMetrics, metrics_csv(state->whole_history()), true);
     for (const auto& [name, lines] : state->logs) add_text(name.c_str(), lines, true);
-  } else {  // a run of weights or of commit 77197984, or a damaged state
+  } else {  // a run of weights, or a damaged state
     for (const char* name : {RunFolder::kModel, RunFolder::kBest})
       if (is_there(run.file(name))) add(name, by_checksum);
   }

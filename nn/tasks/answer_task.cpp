@@ -18,12 +18,11 @@ Sequence AnswerTask::with_answer(const std::vector<std::int64_t>& question) cons
   const std::vector<std::int64_t> tokens = answer(question);
   Sequence s;
   s.inputs = question;
-  if (separator_) s.inputs.push_back(*separator_);
+  s.inputs.push_back(separator_);
   s.inputs.insert(s.inputs.end(), tokens.begin(), tokens.end() - 1);
-  const auto before = std::size_t(ignored());
-  s.targets.assign(before, kIgnored);
+  s.targets.assign(question.size(), kIgnored);
   s.targets.insert(s.targets.end(), tokens.begin(), tokens.end());
-  s.counted.assign(before, false);
+  s.counted.assign(question.size(), false);
   s.counted.resize(s.targets.size(), true);
   s.position_optimal.assign(s.targets.size(), 0.0);
   return s;
@@ -31,37 +30,24 @@ Sequence AnswerTask::with_answer(const std::vector<std::int64_t>& question) cons
 
 std::vector<std::int64_t> AnswerTask::prompt_inputs(const std::string& text) const {
   std::vector<std::int64_t> ids = info().vocabulary.encode(text, "prompt");
-  if (!separator_) {
-    check<ValueError>(std::ssize(ids) >= question_length_, info().name, "a prompt needs at least ",
-                      question_length_, " tokens, the question, got ", ids.size());
-    return ids;
-  }
-  const auto question = std::find(ids.begin(), ids.end(), *separator_) - ids.begin();
+  const auto question = std::find(ids.begin(), ids.end(), separator_) - ids.begin();
   check<ValueError>(question == question_length_, info().name, "a prompt needs exactly ",
-                    question_length_, " tokens before the ", info().vocabulary.label(*separator_),
+                    question_length_, " tokens before the ", info().vocabulary.label(separator_),
                     ", got ", question);
-  if (question == std::ssize(ids)) ids.push_back(*separator_);
+  if (question == std::ssize(ids)) ids.push_back(separator_);
   return ids;
 }
 
 void AnswerTask::mark_prompt(Sequence& s) const {
-  std::fill_n(s.targets.begin(), ignored(), kIgnored);
-  std::fill_n(s.counted.begin(), ignored(), false);
+  std::fill_n(s.targets.begin(), question_length_, kIgnored);
+  std::fill_n(s.counted.begin(), question_length_, false);
   // The question determines the target of the last token, too.
   const std::vector<std::int64_t> tokens =
       answer({s.inputs.begin(), s.inputs.begin() + question_length_});
-  const std::int64_t next = std::ssize(s.inputs) - 1 - ignored();
+  const std::int64_t next = std::ssize(s.inputs) - 1 - question_length_;
   if (next >= std::ssize(tokens)) return;
   s.targets.back() = tokens[std::size_t(next)];
   s.counted.back() = true;
-}
-
-Sequence NumberedTask::draw(Generator& g) const {
-  return with_answer(question(held_out_.draw_other(g)));
-}
-
-std::optional<Sequence> NumberedTask::held_out(std::int64_t number) const {
-  return with_answer(question(held_out_.list()[std::size_t(number)]));
 }
 
 }  // namespace heed::nn

@@ -33,34 +33,22 @@ class TokenArray {
 struct Corpus {
   TokenArray tokens;
   /// Characters are in the order of their code points. Words are in the order of decreasing
-  /// frequency. If some words are left out, kUnknown is the last symbol. If TextOptions::by_line is
-  /// set, the newline is token 0.
+  /// frequency. If TextOptions::by_line is set, the newline is token 0.
   Vocabulary vocabulary;
   std::map<std::string, std::string> data;  ///< the value of TaskInfo::data
-  std::int64_t unknown = 0;  ///< tokens that are kUnknown, without those of TextOptions::val_path
-  std::string note = {};     ///< sentence about carriage returns that are not tokens, or ""
-  /// Number of tokens of the file, after which the tokens of TextOptions::val_path follow. 0 if
-  /// read_corpus() got `known`, because all tokens are then for evaluation.
-  std::int64_t training = 0;
+  std::string note = {};  ///< sentence about carriage returns that are not tokens, or ""
+  bool whole = false;     ///< true: all tokens are for evaluation, as if read_corpus() got `known`
 };
 
-/// The symbol that stands for all words that TextOptions::max_words excludes from the vocabulary.
-inline constexpr const char* kUnknown = "<unk>";
-
 /// Reads a text file as tokens. The file is read in pieces, so that only its tokens are in memory.
-/// Throws IoError with the path and the reason if the file cannot be used. Throws ValueError if
-/// max_words is out of range.
+/// Throws IoError with the path and the reason if the file cannot be used.
 ///
-/// Unless TextOptions::newlines is Newlines::kKeep, a byte order mark at the start is left out, a
-/// carriage return and a newline (CR LF) or a carriage return alone is read as a newline, and a
-/// NUL is an error. If TextOptions::by_line is set, carriage returns are always left out instead.
+/// A byte order mark at the start is left out, a carriage return and a newline (CR LF) or a
+/// carriage return alone is read as a newline, and a NUL is an error. If TextOptions::by_line is
+/// set, carriage returns are left out instead.
 ///
-/// If TextOptions::val_path is set, this file is read too, with the vocabulary of the first file.
-///
-/// If `known` is given, the text becomes tokens of this vocabulary, and val_path, `unit` and
-/// max_words have no effect. With Newlines::kKeep, a byte order mark, carriage returns and NUL are
-/// kept if they are symbols. A word that is not a symbol becomes kUnknown if this is a symbol.
-/// Throws ValueError that contains the line for any other character or word that is not a symbol.
+/// If `known` is given, the text becomes tokens of this vocabulary, and `unit` has no effect.
+/// Throws ValueError that contains the line for a character or word that is not a symbol.
 Corpus read_corpus(const TextOptions& options, const Vocabulary* known = nullptr);
 
 /// Returns a short text file, read as by read_corpus(). Throws IoError if it cannot be read or has

@@ -54,7 +54,7 @@ std::vector<bool> answer_marks(const TextOptions& o, const Vocabulary& vocabular
   // The character must be at the end of a token. Otherwise the token would contain the beginning of
   // the answer.
   for (const std::string& symbol : vocabulary.symbols())
-    marks.push_back(symbol != kUnknown && symbol.ends_with(o.answer_after));
+    marks.push_back(symbol.ends_with(o.answer_after));
   if (std::find(marks.begin(), marks.end(), true) != marks.end()) return marks;
   check<ValueError>(o.unit == Unit::kChar, "`answer-after`", "no word that is a token ends in '",
                     o.answer_after, "' in '", o.path,
@@ -70,10 +70,9 @@ FileTask::FileTask(const TextOptions& o, Corpus&& corpus, const std::string& des
       by_line_(o.by_line),
       marks_(answer_marks(o, corpus.vocabulary)),
       tokens_(std::move(corpus.tokens)),
-      training_(corpus.training),
-      ngrams_(o.ngrams) {
+      whole_(corpus.whole),
+      bigrams_(o.bigrams) {
   check<ValueError>(o.context >= 1, "text", "context needs to be at least 1, got ", o.context);
-  check<ValueError>(o.ngrams >= 0, "text", "ngrams needs to be at least 0, got ", o.ngrams);
 }
 
 Sequence FileTask::draw(Generator&) const {
@@ -97,31 +96,27 @@ void FileTask::mark_answer(Sequence& s) const {
 }
 
 void FileTask::prepare_evaluation(const std::function<void()>& poll) const {
-  if (ngrams_ == 0) return;
+  if (!bigrams_) return;
   // Counting starts at the first evaluation, because most uses of a text have no evaluation.
   std::call_once(counted_, [&] {
-    model_.emplace(info().vocabulary.size(), ngrams_);
+    model_.emplace(info().vocabulary.size());
     counted_all_ = count_training(*model_, poll);
   });
 }
 
-Sequence FileTask::with_ngrams(Sequence s) const {
-  if (ngrams_ == 0) return s;
+Sequence FileTask::with_bigrams(Sequence s) const {
+  if (!bigrams_) return s;
   prepare_evaluation([] {});
-  const bool whole = std::int64_t(model_->order()) == ngrams_;
-  const std::vector<double> losses = model_->losses(s.inputs, s.targets);
-  for (std::size_t n = 2; n <= losses.size(); ++n)
-    s.references[std::to_string(n) + (counted_all_ ? "-gram" : "-gram of first 4M") +
-                 (whole || n < losses.size() ? "" : ", longer: over 4M entries")] = losses[n - 1];
+  s.references[counted_all_ ? "2-gram" : "2-gram of first 4M"] = model_->loss(s.inputs, s.targets);
   return s;
 }
 
 std::unique_ptr<Task> make_text_prompts(const std::map<std::string, std::string>& data,
                                         const TextOptions& options) {
   Corpus corpus;
-  corpus.vocabulary = vocabulary_of(data, options.unit);
+  corpus.vocabulary = vocabulary_of(data, options.unit), corpus.whole = true;
   for (const auto& [key, value] : data)  // the metadata of a file have other entries, too
-    if (key == "vocabulary" || key.find("text_") != key.npos) corpus.data[key] = value;
+    if (key == "vocabulary" || key.starts_with("text_")) corpus.data[key] = value;
   return std::make_unique<FileTask>(options, std::move(corpus),
                                     options.by_line ? "a line of a file" : "a text file", "");
 }

@@ -5,8 +5,8 @@
 #include <mutex>
 #include <optional>
 
+#include "nn/tasks/bigram.h"
 #include "nn/tasks/corpus.h"
-#include "nn/tasks/ngram.h"
 
 namespace heed::nn {
 
@@ -15,13 +15,12 @@ namespace heed::nn {
 std::int64_t newline_of(const Vocabulary& vocabulary);
 
 /// Returns one flag for each token of the vocabulary: true if its symbol ends in the character
-/// options.answer_after. The flag of `<unk>` is false. Returns an empty list if answer_after is
-/// empty. Throws ValueError if answer_after is not one character, if no token ends in this
-/// character, or if by_line is not set.
+/// options.answer_after. Returns an empty list if answer_after is empty. Throws ValueError if
+/// answer_after is not one character, if no token ends in this character, or if by_line is not set.
 std::vector<bool> answer_marks(const TextOptions& options, const Vocabulary& vocabulary);
 
-/// Base class of the tasks on a file. If options.ngrams is not 0, the losses of n-gram models are
-/// references of its evaluation sequences. An object of this class itself has a vocabulary and no
+/// Base class of the tasks on a file. If options.bigrams is set, the loss of a bigram model is a
+/// reference of its evaluation sequences. An object of this class itself has a vocabulary and no
 /// text: it only accepts prompts.
 class FileTask : public Task {
  public:
@@ -29,7 +28,7 @@ class FileTask : public Task {
            const std::string& note);
 
   std::int64_t evaluation_size() const override { return 0; }
-  bool holds_out() const override { return training_ > 0; }
+  bool holds_out() const override { return !whole_; }
 
  protected:
   /// Throws ValueError, because the task has no training sequences.
@@ -37,19 +36,18 @@ class FileTask : public Task {
   /// If options.answer_after is set, makes the targets before the answer kIgnored.
   void mark_answer(Sequence& s) const;
   const TokenArray& tokens() const { return tokens_; }
-  std::int64_t training_tokens() const { return training_; }  ///< number of tokens to train on
+  bool whole() const { return whole_; }  ///< true: all tokens are for evaluation
   void prepare_evaluation(const std::function<void()>& poll) const override;
-  /// Adds the losses of the n-gram models to the references of the sequence, and returns the
-  /// sequence.
-  Sequence with_ngrams(Sequence s) const;
-  static constexpr std::int64_t kMostCounted = 4'000'000;  ///< limit of training tokens for n-grams
+  /// Adds the loss of the bigram model to the references of the sequence, and returns the sequence.
+  Sequence with_bigrams(Sequence s) const;
+  static constexpr std::int64_t kMostCounted = 4'000'000;  ///< limit of training tokens to count
   static constexpr std::int64_t kPolled = 1 << 14;         ///< tokens between two calls of poll()
 
  private:
-  /// Counts the n-grams of the training tokens until at least kMostCounted tokens are counted.
+  /// Counts the bigrams of the training tokens until at least kMostCounted tokens are counted.
   /// Calls poll() after about every kPolled tokens. Returns true if all training tokens were
   /// counted.
-  virtual bool count_training(NgramModel&, const std::function<void()>& /*poll*/) const {
+  virtual bool count_training(BigramModel&, const std::function<void()>& /*poll*/) const {
     return true;
   }
   std::vector<std::int64_t> prompt_inputs(const std::string& text) const override;
@@ -58,9 +56,8 @@ class FileTask : public Task {
   bool by_line_;
   std::vector<bool> marks_;  // the result of answer_marks()
   TokenArray tokens_;
-  std::int64_t training_;
-  std::int64_t ngrams_;  // the highest order; 0 means no n-gram models
-  mutable std::optional<NgramModel> model_;
+  bool whole_, bigrams_;
+  mutable std::optional<BigramModel> model_;
   mutable bool counted_all_ = false;
   mutable std::once_flag counted_;
 };

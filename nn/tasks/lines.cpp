@@ -1,10 +1,10 @@
 // The task `lines`: each line of a file is a sequence that starts and ends with `\n`, as in
 // Karpathy's makemore.
 #include <algorithm>
+#include <unordered_set>
 
 #include "autograd/base/error.h"
 #include "nn/tasks/file_task.h"
-#include "nn/tasks/held_out.h"
 
 namespace heed::nn {
 
@@ -16,30 +16,53 @@ constexpr std::int64_t kFewest = 10;
 
 std::int64_t test_lines(std::int64_t all) { return std::min<std::int64_t>(1000, all / 10); }
 
+// A random set of `count` numbers from 0 to all - 1. It is drawn with a fixed seed, so that equal
+// arguments give equal sets in all runs. Requires 0 <= count < all.
+class HeldOut {
+ public:
+  HeldOut(std::int64_t all, std::int64_t count) : all_(all) {
+    constexpr std::uint32_t kSplitSeed = 0x5EED11E5;
+    Generator g(kSplitSeed);
+    while (std::ssize(list_) < count)
+      if (const std::int64_t n = draw_below(all_, g); set_.insert(n).second) list_.push_back(n);
+  }
+
+  // Returns the held-out numbers in the order in which they were drawn. The first n numbers of the
+  // list are a uniform sample of 0 to all - 1, for every n.
+  const std::vector<std::int64_t>& list() const { return list_; }
+  bool contains(std::int64_t n) const { return set_.contains(n); }
+  // Returns a uniform random number that is not held out.
+  std::int64_t draw_other(Generator& g) const {
+    for (;;)
+      if (const std::int64_t n = draw_below(all_, g); !contains(n)) return n;
+  }
+
+ private:
+  std::int64_t all_;
+  std::vector<std::int64_t> list_;
+  std::unordered_set<std::int64_t> set_;
+};
+
 class LinesTask : public FileTask {
  public:
-  // If `first` has a value, the evaluation set is the lines from number `first` on. Otherwise the
-  // evaluation set is drawn.
   LinesTask(const TextOptions& o, Corpus&& corpus, std::vector<std::uint32_t> starts,
-            const std::string& description, const std::string& note,
-            std::optional<std::int64_t> first)
+            const std::string& description, const std::string& note)
       : FileTask(o, std::move(corpus), description, note),
         starts_(std::move(starts)),
-        held_out_(std::ssize(starts_), first ? 0 : test_lines(std::ssize(starts_))),
-        first_(first) {}
+        held_out_(std::ssize(starts_), whole() ? 0 : test_lines(std::ssize(starts_))) {}
 
   std::int64_t evaluation_size() const override {
-    return first_ ? std::ssize(starts_) - *first_ : std::ssize(held_out_.list());
+    return whole() ? std::ssize(starts_) : std::ssize(held_out_.list());
   }
 
  private:
   Sequence draw(Generator& g) const override {
-    if (first_ == 0) return FileTask::draw(g);
-    return sequence(first_ ? draw_below(*first_, g) : held_out_.draw_other(g));
+    if (whole()) return FileTask::draw(g);
+    return sequence(held_out_.draw_other(g));
   }
 
   std::optional<Sequence> held_out(std::int64_t number) const override {
-    return with_ngrams(sequence(first_ ? *first_ + number : held_out_.list()[std::size_t(number)]));
+    return with_bigrams(sequence(whole() ? number : held_out_.list()[std::size_t(number)]));
   }
 
   std::int64_t newline() const { return *info().bos; }
@@ -70,9 +93,9 @@ class LinesTask : public FileTask {
     return s;
   }
 
-  bool count_training(NgramModel& model, const std::function<void()>& poll) const override {
+  bool count_training(BigramModel& model, const std::function<void()>& poll) const override {
     std::int64_t polled = 0;
-    for (std::int64_t line = 0; line < first_.value_or(std::ssize(starts_)); ++line) {
+    for (std::int64_t line = 0; line < std::ssize(starts_); ++line) {
       if (line == 0 || model.counted() - polled >= kPolled) {
         poll();
         polled = model.counted();
@@ -89,7 +112,6 @@ class LinesTask : public FileTask {
 
   std::vector<std::uint32_t> starts_;  // by line: index of its first token
   HeldOut held_out_;                   // indices into starts_
-  std::optional<std::int64_t> first_;  // first held-out line; no value if they are drawn
 };
 
 // The lines that are used, and how many lines are left out for each reason.
@@ -101,16 +123,15 @@ struct Choice {
   std::int64_t all() const { return std::ssize(starts) + too_long + no_answer; }
 };
 
-// Chooses among the lines of the tokens `start` to `end` - 1.
-Choice choose_lines(const TextOptions& o, const Corpus& corpus, std::size_t start,
-                    std::size_t end) {
+Choice choose_lines(const TextOptions& o, const Corpus& corpus) {
   const std::vector<bool> marks = answer_marks(o, corpus.vocabulary);
   Choice choice;
   const std::int64_t newline = newline_of(corpus.vocabulary);
   bool marked = marks.empty();
   const TokenArray& tokens = corpus.tokens;
-  for (std::size_t at = start; at <= end; ++at) {
-    const bool ends = at == end || tokens[at] == newline;
+  std::size_t start = 0;
+  for (std::size_t at = 0; at <= tokens.size(); ++at) {
+    const bool ends = at == tokens.size() || tokens[at] == newline;
     if (!ends) {
       marked = marked || marks[std::size_t(tokens[at])];
       continue;
@@ -129,7 +150,7 @@ Choice choose_lines(const TextOptions& o, const Corpus& corpus, std::size_t star
   return choice;
 }
 
-std::string left_out(const TextOptions& o, const Choice& choice, std::int64_t unknown) {
+std::string left_out(const TextOptions& o, const Choice& choice) {
   std::string note;
   const auto add = [&](std::int64_t n, const std::string& why) {
     if (n > 0) note += (note.empty() ? "" : "; ") + std::to_string(n) + why;
@@ -140,7 +161,6 @@ std::string left_out(const TextOptions& o, const Choice& choice, std::int64_t un
                            std::to_string(choice.longest + 1) + " includes all");
   add(choice.no_answer, of + "have no " + (o.unit == Unit::kWord ? "word that ends in '" : "'") +
                             o.answer_after + "' and are left out");
-  add(unknown, " words are <unk>; a larger `max-words` includes more");
   return note;
 }
 
@@ -150,34 +170,18 @@ std::unique_ptr<Task> make_lines(const TextOptions& o, const Vocabulary* known) 
   check<ValueError>(o.stride == 0, "`stride`",
                     "has no effect on lines, each of which is a sequence: leave it out");
   Corpus corpus = read_corpus(o, known);
-  const auto training = std::size_t(corpus.training);
-  Choice choice = choose_lines(o, corpus, 0, known ? corpus.tokens.size() : training);
-  std::string note = left_out(o, choice, known ? 0 : corpus.unknown);
-  const bool draws = !known && o.val_path.empty();  // the held-out lines are drawn from o.path
-  const std::int64_t n = std::ssize(choice.starts), fewest = draws ? kFewest : 1;
+  Choice choice = choose_lines(o, corpus);
+  std::string note = left_out(o, choice);
+  const std::int64_t n = std::ssize(choice.starts), fewest = known ? 1 : kFewest;
   check<ValueError>(n >= fewest, "lines", "'", o.path, "' has ", n,
                     n == 1 ? " usable line" : " usable lines",
                     note.empty() ? "" : " (" + note + ")", ": needs at least ", fewest,
-                    draws ? ", because a tenth is held out" : "");
-  std::string description = "a line of " + o.path + " (" + std::to_string(n) + " lines";
-  std::optional<std::int64_t> first;
-  if (known) first = 0;
-  if (!known && !o.val_path.empty()) {
-    const Choice other = choose_lines(o, corpus, training, corpus.tokens.size());
-    const std::string why = left_out(o, other, 0);
-    check<ValueError>(!other.starts.empty(), "lines", "'", o.val_path, "' has 0 usable lines",
-                      why.empty() ? "" : " (" + why + ")", ": needs at least 1");
-    if (!why.empty()) note += (note.empty() ? "" : "; ") + o.val_path + ": " + why;
-    description +=
-        "), held out: " + o.val_path + " (" + std::to_string(other.starts.size()) + " lines)";
-    choice.starts.insert(choice.starts.end(), other.starts.begin(), other.starts.end());
-    first = n;
-  } else {
-    description += ", " + std::to_string(known ? n : test_lines(n)) + " held out)";
-  }
+                    known ? "" : ", because a tenth is held out");
+  const std::string description = "a line of " + o.path + " (" + std::to_string(n) + " lines, " +
+                                  std::to_string(known ? n : test_lines(n)) + " held out)";
   if (!corpus.note.empty()) note += (note.empty() ? "" : "; ") + corpus.note;
   return std::make_unique<LinesTask>(o, std::move(corpus), std::move(choice.starts), description,
-                                     note, first);
+                                     note);
 }
 
 }  // namespace heed::nn

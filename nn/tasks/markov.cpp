@@ -1,7 +1,8 @@
 // The task `markov`: Markov chains with unknown transition probabilities. Each row of the
 // transition matrix is uniform on the simplex. Sequences are drawn with one Polya urn for each
-// current symbol (urn.cpp), which gives the sequences the distribution that the random matrix
-// defines. The optimal predictor counts the transitions so far and adds one to each count.
+// current symbol: each drawn ball is put back together with another ball of its color. This gives
+// the sequences the distribution that the random matrix defines (de Finetti). The optimal predictor
+// counts the transitions so far and adds one to each count.
 #include <cmath>
 #include <limits>
 

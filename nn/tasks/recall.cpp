@@ -75,7 +75,7 @@ class Recall : public Task {
   }
 
   // Keys and values are drawn without replacement. Each key is the query at one random position
-  // after the pairs. The input after a query is filler or another query, not the answer.
+  // after the pairs. The input after a query is blank or another query, not the answer.
   Sequence draw(Generator& g) const override {
     const auto pairs = std::size_t(options_.pairs), length = std::size_t(options_.context);
     std::vector<std::int64_t> keys(std::size_t(kFirstValue - kFirstKey));
@@ -86,7 +86,6 @@ class Recall : public Task {
     g.randperm(places);
     Sequence s;
     s.inputs.assign(length, kBlank);
-    if (options_.filler == "random") g.randint(s.inputs, 0, kTokens);
     s.targets.assign(length, kIgnored);
     s.counted.assign(length, false);
     for (std::size_t i = 0; i < pairs; ++i) {

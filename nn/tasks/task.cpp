@@ -52,13 +52,10 @@ const std::vector<BuiltIn>& built_in() {
       {"induction", [] { return maker_of(InductionOptions{}, make_induction); }},
       {"recall", [] { return maker_of(RecallOptions{}, make_recall); }},
       {"markov", [] { return maker_of(MarkovOptions{}, make_markov); }},
-      {"urn", [] { return maker_of(UrnOptions{}, make_urn); }},
       {"modadd", [] { return maker_of(ModaddOptions{}, make_modadd); }},
       {"dyck", [] { return maker_of(DyckOptions{}, make_dyck); }},
       {"reverse", [] { return maker_of(ReverseOptions{}, make_reverse); }},
       {"copy", [] { return maker_of(ReverseOptions{.copy = true}, make_reverse); }},
-      {"sort", [] { return maker_of(SortOptions{}, make_sort); }},
-      {"adder", [] { return maker_of(AdderOptions{}, make_adder); }},
       {"random", [] { return maker_of(RandomOptions{}, make_random); }},
   };
   return list;

@@ -116,9 +116,8 @@ struct TaskInfo {
   std::vector<std::string> corruptions = {};
   /// Identifies the text of a task on a file, because a checkpoint does not contain the text. Equal
   /// texts have equal entries. The entries are text_size (bytes), text_hash (64-bit FNV-1a) and
-  /// vocabulary (all characters as one string, or the words as a JSON array). If
-  /// TextOptions::val_path is set, val_text_size and val_text_hash identify that file. Empty for
-  /// other tasks.
+  /// vocabulary (all characters as one string, or the words as a JSON array). Empty for other
+  /// tasks.
   std::map<std::string, std::string> data = {};
 };
 
@@ -145,10 +144,9 @@ class Task {
   /// Returns the sequences first to first + count - 1 of the evaluation set. This set is fixed: it
   /// does not depend on sequences drawn before. For `text` it is the validation part, in windows of
   /// T tokens that do not overlap unless TextOptions::stride is set. For `lines` it is the held-out
-  /// lines. Both may be in a separate file (TextOptions::val_path). Windows and lines are
-  /// padded with ignored targets, so an average over batches must weight each batch by its number
-  /// of targets. Tasks without held-out data draw the set with a fixed seed. Throws ValueError if
-  /// the range is empty or outside [0, evaluation_size()).
+  /// lines. Windows and lines are padded with ignored targets, so an average over batches must
+  /// weight each batch by its number of targets. Tasks without held-out data draw the set with a
+  /// fixed seed. Throws ValueError if the range is empty or outside [0, evaluation_size()).
   Batch evaluation(std::int64_t first, std::int64_t count) const;
   /// Returns the number of sequences in the evaluation set.
   virtual std::int64_t evaluation_size() const { return 1024; }

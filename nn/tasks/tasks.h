@@ -35,18 +35,15 @@ struct InductionOptions {
 std::unique_ptr<Task> make_induction(const InductionOptions& options = {});
 
 /// Options of the task `recall`: K pairs of a key and its value, then each key once more, as a
-/// query, at a random position among filler tokens. Only the positions of queries have targets and
+/// query, at a random position among blank tokens. Only the positions of queries have targets and
 /// count. The target of a query is the value of its key. There are 64 tokens: the blank token '.',
 /// 31 keys and 32 values. Source: Arora et al. 2023, Zoology (multi-query associative recall).
 struct RecallOptions {
-  std::int64_t pairs = 8;        ///< number of pairs K, 1 to 31
-  std::string filler = "blank";  ///< "blank", or "random" for uniform random tokens
-  std::int64_t context = 48;     ///< tokens of a sequence, at least 3 * pairs
+  std::int64_t pairs = 8;     ///< number of pairs K, 1 to 31
+  std::int64_t context = 48;  ///< tokens of a sequence, at least 3 * pairs
   /// Returns the settings of this task.
   std::vector<Setting> parameters() {
-    return {{"pairs", pairs, {1, 31}, "pairs of key and value"},
-            {"filler", filler, std::vector<std::string>{"blank", "random"},
-             "tokens between the queries"}};
+    return {{"pairs", pairs, {1, 31}, "pairs of key and value"}};
   }
 };
 /// Returns the task `recall`. Throws ValueError if an option is out of range.
@@ -120,41 +117,6 @@ struct ReverseOptions {
 /// Returns the task `reverse` or `copy`. Throws ValueError if an option is out of range.
 std::unique_ptr<Task> make_reverse(const ReverseOptions& options = {});
 
-/// Options of the task `urn`: independent tokens. Each sequence has its own random probabilities of
-/// the tokens, uniform on the simplex. The optimal predictor gives token j, counted n_j times in t
-/// tokens, the probability (n_j + 1) / (t + colors), as in Polya's urn.
-struct UrnOptions {
-  std::int64_t colors = 3;    ///< number of tokens, 2 to 52
-  std::int64_t context = 64;  ///< tokens of a sequence, at least 1
-  /// Returns the settings of this task.
-  std::vector<Setting> parameters() { return {{"colors", colors, {2, 52}, "different tokens"}}; }
-};
-/// Returns the task `urn`. Throws ValueError if an option is out of range.
-std::unique_ptr<Task> make_urn(const UrnOptions& options = {});
-
-/// Options of the task `sort`: n random digits, then the answer, which is these digits sorted. The
-/// context is T = 2 n - 1, and only the tokens of the answer are targets. A quarter of all possible
-/// inputs is held out. Source: Karpathy's minGPT, demo.ipynb.
-struct SortOptions {
-  std::int64_t digits = 3;    ///< number of distinct digits, 2 to 10; digits^n is at most 1e6
-  std::int64_t context = 11;  ///< tokens of a sequence, T; odd, at least 3
-  /// Returns the settings of this task.
-  std::vector<Setting> parameters() { return {{"digits", digits, {2, 10}, "different digits"}}; }
-};
-/// Returns the task `sort`. Throws ValueError if an option is out of range.
-std::unique_ptr<Task> make_sort(const SortOptions& options = {});
-
-/// Options of the task `adder`: two numbers of n digits, then the n + 1 digits of their sum, the
-/// last digit first. The context is T = 3 n, and only the digits of the sum are targets. A fifth of
-/// all problems, but at most 500, is held out. Source: Karpathy's minGPT, projects/adder.
-struct AdderOptions {
-  std::int64_t context = 6;  ///< tokens of a sequence, T; 3 n for n from 1 to 8
-  /// Returns an empty list, because the context length is the task's only option.
-  std::vector<Setting> parameters() { return {}; }
-};
-/// Returns the task `adder`. Throws ValueError if an option is out of range.
-std::unique_ptr<Task> make_adder(const AdderOptions& options = {});
-
 /// Options of the task `random`: BOS, then independent uniform tokens.
 struct RandomOptions {
   std::int64_t vocabulary = 32;  ///< number of tokens without BOS, 2 to 52
@@ -166,15 +128,6 @@ struct RandomOptions {
 };
 /// Returns the task `random`. Throws ValueError if an option is out of range.
 std::unique_ptr<Task> make_random(const RandomOptions& options = {});
-
-/// Line ends of a text.
-enum class Newlines {
-  kLf,   ///< every line end is read as a newline (LF), and a byte order mark is left out
-  kKeep  ///< the text is read as it is, but the task `lines` leaves out carriage returns
-};
-/// Names of Newlines in configurations.
-template <>
-inline constexpr auto kEnumNames<Newlines> = std::to_array({"lf", "keep"});
 
 /// Options of the tasks `text` and `lines` on a UTF-8 text file. Each token is a code point or a
 /// word of the text (nn/tasks/vocabulary.h).
@@ -190,16 +143,11 @@ inline constexpr auto kEnumNames<Newlines> = std::to_array({"lf", "keep"});
 struct TextOptions {
   std::string path;           ///< the text file, a regular file
   std::int64_t context = 64;  ///< length T of a sequence in tokens, at least 1
-  /// The losses of n-gram models of orders 2 to `ngrams` are references of evaluation sequences
-  /// ("4-gram" in Sequence::references). 0 means no n-gram models. N-grams are counted on the first
-  /// 4 million training tokens. Each prediction uses only tokens that are inputs of the sequence,
-  /// as for the trained model. Counting takes about 0.2 s per order and million tokens.
-  std::int64_t ngrams = 0;
+  /// If set, the loss of a bigram model is a reference of evaluation sequences ("2-gram" in
+  /// Sequence::references). Bigrams are counted on the first 4 million training tokens.
+  bool bigrams = false;
   bool by_line = false;     ///< true: each line is a sequence
   Unit unit = Unit::kChar;  ///< unit of text that one token stands for
-  /// Largest number of words in the vocabulary, 1 to 65,534. The most frequent words are kept, and
-  /// every other word becomes the token `<unk>`.
-  std::int64_t max_words = 8192;
   /// Empty or one character; requires `by_line`. If it is set, only the tokens after the first
   /// token that ends in this character are targets. The accuracy is then the fraction of whole
   /// answers that are correct. Lines without such a token are left out. If it is empty, every token
@@ -210,24 +158,18 @@ struct TextOptions {
   /// windows but the first have targets only at their last `stride` positions. So each token is a
   /// target once, and at least context - stride tokens precede it (except in the first window).
   std::int64_t stride = 0;
-  /// If it is not empty: a second file, whose windows or lines are the evaluation set. All of
-  /// `path` is then for training. The tokens are those of `path`, as in make_whole_text().
-  std::string val_path = {};
-  Newlines newlines = Newlines::kLf;  ///< how line ends and a byte order mark are read
 };
 /// Returns the task `text`, or the task `lines` if options.by_line is set. Throws IoError if `path`
 /// is not a readable, non-empty regular file of valid UTF-8, if the file has more than 1 GiB, or if
-/// it has more than 65,536 distinct characters that are tokens. Throws ValueError if the text is
-/// too short or has fewer than 10 usable lines, if no token ends in answer_after, or if an option
-/// is out of range. If options.val_path is set, one usable line suffices, and the errors of
-/// make_whole_text() for val_path are thrown.
+/// it has more than 65,536 distinct characters or words. Throws ValueError if the text is too short
+/// or has fewer than 10 usable lines, if no token ends in answer_after, or if an option is out of
+/// range.
 std::unique_ptr<Task> make_text(const TextOptions& options);
 /// Returns the task `text` or `lines` on a text in the tokens of another one, to evaluate a model
 /// on it. Its evaluation set is the whole text, or all of its lines, and drawing training sequences
-/// throws ValueError. The tokens are those of `vocabulary`, by their symbols; options.unit,
-/// options.max_words, options.ngrams and options.val_path are ignored. A word that is not a symbol
-/// becomes `<unk>` if this is a symbol. Throws the errors of make_text(), but one line or two
-/// tokens suffice. Also throws ValueError for a character or word that is not a symbol (the message
+/// throws ValueError. The tokens are those of `vocabulary`, by their symbols; options.unit and
+/// options.bigrams are ignored. Throws the errors of make_text(), but one line or two tokens
+/// suffice. Also throws ValueError for a character or word that is not a symbol (the message
 /// contains its line), and for lines if newline is not a symbol.
 std::unique_ptr<Task> make_whole_text(const TextOptions& options, const Vocabulary& vocabulary);
 /// Returns a task on a text without reading the text. `data` is the TaskInfo::data of the task that

@@ -13,35 +13,17 @@ namespace {
 
 std::string describe(const TextOptions& o, const Corpus& corpus) {
   const bool words = o.unit == Unit::kWord;
-  const auto size = [&](std::int64_t n) {
-    return " (" + std::to_string(n) + (words ? " words)" : " characters)");
-  };
-  const std::int64_t all = std::int64_t(corpus.tokens.size());
-  return std::string(words ? "the next word of " : "the next character of ") + o.path +
-         (o.val_path.empty()
-              ? size(all)
-              : size(corpus.training) + ", held out: " + o.val_path + size(all - corpus.training));
-}
-
-// Returns sentences about changed line ends, and about training words that are not in the
-// vocabulary.
-std::string note_of(const Corpus& corpus) {
-  if (corpus.unknown == 0 || corpus.training == 0) return corpus.note;
-  return corpus.note + (corpus.note.empty() ? "" : "; ") + std::to_string(corpus.unknown) + " of " +
-         std::to_string(corpus.training) + " words are <unk>, because only the " +
-         std::to_string(corpus.vocabulary.size() - 1) +
-         " most frequent are tokens; a larger `max-words` includes more";
+  return (words ? "the next word of " : "the next character of ") + o.path + " (" +
+         std::to_string(corpus.tokens.size()) + (words ? " words)" : " characters)");
 }
 
 class TextTask : public FileTask {
  public:
-  // `whole` is true if the task is that of make_whole_text().
-  TextTask(const TextOptions& o, Corpus&& corpus, bool whole)
-      : FileTask(o, std::move(corpus), describe(o, corpus), note_of(corpus)),
+  TextTask(const TextOptions& o, Corpus&& corpus)
+      : FileTask(o, std::move(corpus), describe(o, corpus), corpus.note),
         // This equals int(0.9 * n) in Python, which nanoGPT uses. The product is computed in
         // float64 as in Python, because 0.9 is rounded and another dtype could give another split.
-        cut_(whole || !o.val_path.empty() ? training_tokens()
-                                          : std::int64_t(0.9 * double(tokens().size()))),
+        cut_(whole() ? 0 : std::int64_t(0.9 * double(tokens().size()))),
         stride_(o.stride > 0 ? o.stride : o.context) {
     const std::int64_t validation = all() - cut_;
     const auto units = [&](std::int64_t n) {
@@ -49,15 +31,11 @@ class TextTask : public FileTask {
     };
     check<ValueError>(stride_ <= o.context && o.stride >= 0, "`stride`",
                       "needs 1 to `context` = ", o.context, ", got ", o.stride);
-    const bool own = whole || !o.val_path.empty();  // the evaluation set is a whole file
-    check<ValueError>(!own || validation >= 2, "text", "'", whole ? o.path : o.val_path, "' has ",
-                      validation, units(validation),
+    check<ValueError>(!whole() || validation >= 2, "text", "'", o.path, "' has ", validation,
+                      units(validation),
                       ": needs at least 2, because each token is predicted from earlier ones");
-    check<ValueError>(whole || !own || cut_ > o.context, "text", "'", o.path, "' has ", cut_,
-                      units(cut_), ": too few for context ", o.context, "; needs at least ",
-                      o.context + 1, ". Use a longer text or a smaller context");
     check<ValueError>(
-        own || std::min(validation, cut_) > o.context, "text", "'", o.path, "' has ", all(),
+        whole() || std::min(validation, cut_) > o.context, "text", "'", o.path, "' has ", all(),
         units(all()), ", ", cut_, " to train and ", validation,
         " to validate: too few for context ", o.context, "; each part needs at least ",
         o.context + 1, ". Use a longer text",
@@ -73,7 +51,7 @@ class TextTask : public FileTask {
   std::int64_t all() const { return std::int64_t(tokens().size()); }
 
   Sequence draw(Generator& g) const override {
-    if (cut_ == 0) return FileTask::draw(g);
+    if (whole()) return FileTask::draw(g);
     return window(draw_below(cut_ - info().context, g));
   }
 
@@ -84,7 +62,7 @@ class TextTask : public FileTask {
       s.targets[std::size_t(t)] = kIgnored;
       s.counted[std::size_t(t)] = false;
     }
-    return with_ngrams(std::move(s));
+    return with_bigrams(std::move(s));
   }
 
   // After the end of the text, inputs are token 0 and targets are ignored. This padding has no
@@ -101,7 +79,7 @@ class TextTask : public FileTask {
     return s;
   }
 
-  bool count_training(NgramModel& model, const std::function<void()>& poll) const override {
+  bool count_training(BigramModel& model, const std::function<void()>& poll) const override {
     const std::int64_t count = std::min(cut_, kMostCounted);
     for (std::int64_t i = 0; i < count; ++i) {
       if (i % kPolled == 0) poll();
@@ -118,16 +96,15 @@ class TextTask : public FileTask {
 
 std::unique_ptr<Task> make_text(const TextOptions& options) {
   if (options.by_line) return make_lines(options);
-  return std::make_unique<TextTask>(options, read_corpus(options), false);
+  return std::make_unique<TextTask>(options, read_corpus(options));
 }
 
 std::unique_ptr<Task> make_whole_text(const TextOptions& options, const Vocabulary& vocabulary) {
   TextOptions o = options;
   o.unit = vocabulary.unit();
-  o.ngrams = 0;  // they are counted on training tokens, and there are none
-  o.val_path.clear();
+  o.bigrams = false;  // they are counted on training tokens, and there are none
   if (o.by_line) return make_lines(o, &vocabulary);
-  return std::make_unique<TextTask>(o, read_corpus(o, &vocabulary), true);
+  return std::make_unique<TextTask>(o, read_corpus(o, &vocabulary));
 }
 
 }  // namespace heed::nn

@@ -55,8 +55,6 @@ std::optional<std::int64_t> Vocabulary::find(const std::string& symbol) const {
 
 // Returns advice for the error about a word that is not a symbol, or "" if there is none.
 std::string Vocabulary::advice(const std::string& word) const {
-  if (word.find("<unk>") != std::string::npos)
-    return "; <unk> stands for words that `max-words` left out and cannot be typed: remove it";
   if (find(" " + word)) return "; it is with a space before it: write ' " + word + "'";
   if (word.starts_with(' ') && find(word.substr(1)))
     return "; it is without the space before it: write '" + word.substr(1) + "'";

@@ -31,10 +31,14 @@ struct Removed {
 };
 
 const Removed kRemoved[] = {
-    {"task", Removed::kValues, {"majority", "parity"}},
-    {"matmul", Removed::kModel, {"float32"}},
+    {"task", Removed::kValues, {"urn", "adder", "sort"}},
     {"clip-value", Removed::kTraining, {"0"}},
     {"check-invariants", Removed::kTraining, {"0"}},
+    {"val-text", Removed::kModel, {}},
+    {"val-lines", Removed::kModel, {}},
+    {"max-words", Removed::kModel, {"8192"}},
+    {"newlines", Removed::kModel, {"lf"}},
+    {"task-filler", Removed::kModel, {"blank"}},
 };
 
 // Returns the configuration with a value for every parameter of its task.
@@ -48,19 +52,15 @@ RunConfig completed(RunConfig c) {
 std::vector<Setting> own_settings(RunConfig& c) {
   std::vector<Setting> list = c.settings();
   std::erase_if(list, [&](const Setting& s) {
-    const bool of_files = s.key == "unit" || s.key == "max-words" || s.key == "newlines";
-    return s.get().empty() || (of_files && !learns_file(c));
+    return s.get().empty() || (s.key == "unit" && !learns_file(c));
   });
   return list;
 }
 
 // Rejects contradictory options of files, and options of files for a task that reads no file.
 void check_file(const RunConfig& c) {
-  const RunConfig none;
   const std::pair<const char*, const std::string&> texts[] = {{"`text`", c.text},
                                                               {"`lines`", c.lines},
-                                                              {"`val-text`", c.val_text},
-                                                              {"`val-lines`", c.val_lines},
                                                               {"`answer-after`", c.answer_after},
                                                               {"`from`", c.from},
                                                               {"`sample-prompt`", c.sample_prompt}};
@@ -69,21 +69,11 @@ void check_file(const RunConfig& c) {
                       "' is not UTF-8, which a configuration cannot contain; change it");
   check<ValueError>(c.text.empty() || c.lines.empty(), "`text`", "'", c.text, "' and `lines` '",
                     c.lines, "' are both given; a run learns one file, as `text` or as `lines`");
-  check<ValueError>(c.val_text.empty() || !c.text.empty(), "`val-text`", "'", c.val_text,
-                    "' has an effect only with `text`; ",
-                    c.lines.empty() ? "add `text`" : "for `lines`, use `val-lines`");
-  check<ValueError>(c.val_lines.empty() || !c.lines.empty(), "`val-lines`", "'", c.val_lines,
-                    "' has an effect only with `lines`; ",
-                    c.text.empty() ? "add `lines`" : "for `text`, use `val-text`");
   check<ValueError>(c.answer_after.empty() || c.task == "lines", "`answer-after`", "'",
                     c.answer_after,
                     "' has an effect only for the lines of a file; give a file as `lines`");
-  check<ValueError>(learns_file(c) || (c.unit == none.unit && c.max_words == none.max_words &&
-                                       c.newlines == none.newlines),
-                    c.unit != none.unit           ? "`unit`"
-                    : c.newlines != none.newlines ? "`newlines`"
-                                                  : "`max-words`",
-                    "the task ", c.task, " reads no file; give one as `text` or `lines`");
+  check<ValueError>(learns_file(c) || c.unit == Unit::kChar, "`unit`", "the task ", c.task,
+                    " reads no file; give one as `text` or `lines`");
 }
 
 // The functions below return the settings, one group each, in the order of config.toml and help.
@@ -93,21 +83,10 @@ std::vector<Setting> data_settings(RunConfig& c) {
       {"task", c.task, "NAME", "what to learn; see heed tasks"},
       {"text", c.text, "FILE", "UTF-8 file to learn from, for the task text"},
       {"lines", c.lines, "FILE", "UTF-8 file whose lines are sequences, for the task lines"},
-      nn::Setting("val-text", c.val_text, "FILE", "for `text`: UTF-8 file to evaluate on")
-          .shows("the last tenth of the text"),
-      nn::Setting("val-lines", c.val_lines, "FILE",
-                  "for `lines`: UTF-8 file whose lines to evaluate on")
-          .shows("a tenth of the lines"),
       {"answer-after", c.answer_after, "CHAR",
        "for `lines`: count only the targets after the first CHAR of a line (for words: after the "
        "first word that ends in CHAR)"},
-      {"unit", c.unit, "for `text`, `lines`: what a token is"},
-      {"max-words", c.max_words, Range{1, 65534},
-       "for `unit` word: number of words that are tokens, the most frequent ones; all other words "
-       "become <unk>"},
-      {"newlines", c.newlines,
-       "for `text`, `lines`: read line ends CR LF and CR as LF and leave out a byte order mark, or "
-       "keep them"}};
+      {"unit", c.unit, "for `text`, `lines`: what a token is"}};
 }
 
 std::vector<Setting> model_settings(RunConfig& c) {
@@ -239,7 +218,6 @@ void add_needs(std::vector<Setting>& list, const RunConfig& c) {
   need({"decay-steps"}, "`schedule` wsd", [&c] { return c.schedule == Decay::kWsd; });
   need({"from-weights", "new-tokens"}, "`from`", [&c] { return !c.from.empty(); });
   need({"sample-prompt"}, "`sample-every` above 0", [&c] { return c.sample_every > 0; });
-  need({"max-words"}, "`unit` word", [&c] { return c.unit == Unit::kWord; });
 }
 
 // Checks the model's options and their combinations with other settings. The vocabulary is not
@@ -341,9 +319,7 @@ void apply_toml(const std::vector<TomlItem>& items, RunConfig& config) {
 
 RunConfig from_toml(const std::string& text, const std::string& file) {
   RunConfig config;
-  config.newlines = Newlines::kKeep;  // as in runs of texts that lack the key
   apply_toml(read_toml(text, file), config);
-  if (!learns_file(config)) config.newlines = Newlines::kLf;
   return completed(config);
 }
 
@@ -357,13 +333,10 @@ TextOptions text_options(const RunConfig& c) {
   const bool lines = c.task == "lines";
   return {.path = lines ? c.lines : c.text,
           .context = c.model.context,
-          .ngrams = 5,
+          .bigrams = true,
           .by_line = lines,
           .unit = c.unit,
-          .max_words = c.max_words,
-          .answer_after = c.answer_after,
-          .val_path = lines ? c.val_lines : c.val_text,
-          .newlines = c.newlines};
+          .answer_after = c.answer_after};
 }
 
 Schedule schedule(const RunConfig& c) {

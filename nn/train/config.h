@@ -51,21 +51,10 @@ struct RunConfig {
   std::string task = "induction";  ///< name of the task; "text" and "lines" learn a file
   std::string text;                ///< path of the file that the task "text" learns
   std::string lines;               ///< path of the file that the task "lines" learns
-  /// Path of the file on which the task "text" is evaluated. If it is empty, the last tenth of
-  /// `text` is held out.
-  std::string val_text;
-  /// Path of the file on whose lines the task "lines" is evaluated. If it is empty, a tenth of the
-  /// lines of `lines` is held out.
-  std::string val_lines;
-  Unit unit = Unit::kChar;  ///< unit of text of one token, for "text" and "lines"
-  /// If `unit` is Unit::kWord: largest number of words in the vocabulary, without `<unk>`.
-  std::int64_t max_words = 8192;
+  Unit unit = Unit::kChar;         ///< unit of text of one token, for "text" and "lines"
   /// For the task "lines": targets up to the first occurrence of this character in a line are
   /// ignored. If it is empty, no target is ignored (TextOptions::answer_after).
   std::string answer_after;
-  /// For "text" and "lines": how line ends and a byte order mark are read. In the configuration of
-  /// an old run, a missing value means Newlines::kKeep.
-  Newlines newlines = Newlines::kLf;
   /// Values of the settings `task-KEY`, by KEY. A missing parameter has its default value.
   TaskParameters task_parameters;
   /// Options of the model. The task sets `vocab` and `classes`.
@@ -173,9 +162,9 @@ bool is_removed(const TomlItem& item, std::string* error = nullptr);
 
 /// Sets the values of the items, which read_toml() returned. Throws the errors of from_toml().
 void apply_toml(const std::vector<TomlItem>& items, RunConfig& config);
-/// Reads the text that to_toml() wrote. A missing key means the default; for `newlines` of a
-/// text it means "keep". Throws ValueError that names `file` and the key if a key is unknown or out
-/// of range, and the errors of is_removed().
+/// Reads the text that to_toml() wrote. A missing key means the default. Throws ValueError that
+/// Reads the text that to_toml() wrote. A missing key means the default. Throws ValueError that
+/// names `file` and the key if a key is unknown or out of range, and the errors of is_removed().
 RunConfig from_toml(const std::string& text, const std::string& file = "config");
 
 /// Returns whether the task reads a file, that is, whether it is "text" or "lines".

@@ -7,7 +7,6 @@
 #include <limits>
 #include <map>
 
-#include "nn/tasks/corpus.h"
 #include "nn/train/checks/audit.h"
 
 namespace heed::nn {
@@ -140,18 +139,14 @@ void TextSize::add(const Vocabulary& vocabulary, std::int64_t id) {
   bytes += std::ssize(symbol);
   characters += std::count_if(symbol.begin(), symbol.end(),
                               [](char c) { return (c & 0xC0) != 0x80; });  // first bytes
-  unknown += vocabulary.unit() == Unit::kWord && symbol == kUnknown;
 }
 
 TextQuality text_quality(double nats, const TextSize& size) {
   if (size.tokens == 0) return {};
-  TextQuality quality{.unknown_share = double(size.unknown) / double(size.tokens)};
-  if (size.unknown > 0) return quality;
   const double bits = nats / std::log(2.0);
-  quality.perplexity = std::exp(nats / double(size.tokens));
-  quality.bits_per_character = bits / double(size.characters);
-  quality.bits_per_byte = bits / double(size.bytes);
-  return quality;
+  return {.perplexity = std::exp(nats / double(size.tokens)),
+          .bits_per_character = bits / double(size.characters),
+          .bits_per_byte = bits / double(size.bytes)};
 }
 
 bool leaks(const Evaluation& e) {

@@ -19,20 +19,17 @@ struct TextSize {
   std::int64_t tokens = 0;      ///< number of tokens
   std::int64_t characters = 0;  ///< code points; newlines count
   std::int64_t bytes = 0;       ///< bytes of UTF-8
-  std::int64_t unknown = 0;     ///< tokens `<unk>`, which stand for words of unknown length
   /// Adds one token.
   void add(const Vocabulary& vocabulary, std::int64_t id);
 };
 
 /// Quality of the predictions of a text. Unlike a loss in nats per token, bits per character or per
 /// byte can be compared between models with different vocabularies. Without tokens, all values are
-/// missing. If there are unknown tokens, only `unknown_share` has a value, because a
-/// model predicts `<unk>` more easily than the words that `<unk>` stands for.
+/// missing.
 struct TextQuality {
   std::optional<double> perplexity = {};          ///< exp of the nats per token
   std::optional<double> bits_per_character = {};  ///< total nats / ln 2 / code points
   std::optional<double> bits_per_byte = {};       ///< total nats / ln 2 / bytes
-  std::optional<double> unknown_share = {};       ///< fraction of the tokens that are `<unk>`
 };
 /// Returns the quality of predictions that cost `nats` in total.
 TextQuality text_quality(double nats, const TextSize& size);
@@ -79,7 +76,7 @@ std::int64_t final_evaluation_size(const Task& task);
 /// run. If it is larger than the set, uses the whole set. Does not use the random streams of a run,
 /// so that evaluating more or less often does not change the run. `progress` receives the number of
 /// sequences done and their total. While the task prepares its evaluation set, for example counts
-/// the n-grams of a text, `progress` receives (0, 0).
+/// the bigrams of a text, `progress` receives (0, 0).
 Evaluation evaluate(const Transformer& model, const Task& task, std::int64_t sequences = 0,
                     const ProgressCallback& progress = {});
 

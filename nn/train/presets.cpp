@@ -26,10 +26,6 @@ constexpr Preset kPresets[] = {
      "batch=64 steps=200",
      1},
     {"copy", "reverse", "task=copy", 1},
-    {"urn", "",
-     "task=urn layers=1 heads=1 d-model=32 context=64 mlp=true bias=true positions=none init=torch "
-     "batch=64 steps=600 schedule=cosine lr=4e-3 min-lr=2e-4 eval-batch=512",
-     3},
     // With two heads, the loss of some seeds stays on a plateau: the model predicts one of the
     // values in the sequence, but not the value that belongs to the key.
     {"recall", "", "task=recall heads=4 batch=64 steps=500", 5},
@@ -52,15 +48,6 @@ constexpr Preset kPresets[] = {
     {"modadd-paper", "modadd",
      "task-modulus=113 task-train-share=0.3 d-model=128 lr=1e-3 weight-decay=1 batch=3830 "
      "steps=12000 eval-every=500 eval-batch=8939"},
-    // The model gpt-nano of minGPT, with a recipe for small tasks. Dropout is left out, because
-    // these small tasks do not need it.
-    {"sort", "chargpt",
-     "task=sort layers=3 heads=3 d-model=48 context=11 batch=64 steps=1000 warmup=20 min-lr=1e-5 "
-     "eval-every=100 eval-batch=512",
-     6},
-    // After 1000 steps, 3 of 10 seeds give wrong answers to more than 5 % of the held-out sums;
-    // after 1500 steps, none does.
-    {"adder", "sort", "task=adder context=6 steps=1500", 4},
     // The recipe of induction, with smaller initial weights and a smaller learning rate that
     // decays. They keep the final loss close to the loss of guessing.
     {"random", "", "task=random init=gpt2 schedule=cosine min-lr=1e-5 lr=3e-4", 2},

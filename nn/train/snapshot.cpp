@@ -63,9 +63,6 @@ std::string recipe_text(RunConfig config) {
       config.schedule == Decay::kConstant ? same.schedule_steps : schedule(config).total_steps;
   config.steps = same.steps, config.eval_every = same.eval_every;
   config.save_every = same.save_every, config.text = same.text, config.lines = same.lines;
-  // Moving the held-out file does not change the recipe, but adding or removing it does.
-  for (std::string* file : {&config.val_text, &config.val_lines})
-    if (!file->empty()) *file = "FILE";
   config.patience = same.patience, config.target_loss = same.target_loss;
   config.target_accuracy = same.target_accuracy;
   config.eval_train = same.eval_train, config.accumulate = same.accumulate;
@@ -90,30 +87,23 @@ std::optional<RecipeDifference> recipe_difference(const std::string& a, const st
 std::unique_ptr<Task> saved_task(const RunConfig& config,
                                  const std::map<std::string, std::string>& data,
                                  const std::string& origin, std::unique_ptr<Task> own) {
-  const std::string val_path = text_options(config).val_path;
-  const auto advice = [&](const std::string& keys) {
-    return "resume the run once with " + keys + " set to its new path";
-  };
-  const std::string own_key = "`" + config.task + "`", val_key = "`val-" + config.task + "`";
+  const std::string advice =
+      "if it was moved, resume the run once with `" + config.task + "` set to its new path";
   std::unique_ptr<Task> task = std::move(own);
   try {
     if (!task) task = make_task(config);
   } catch (const IoError& e) {
     if (!learns_file(config)) throw;
-    fail<TextError>(config.task, e.what(), "; if it was moved, ",
-                    advice(val_path.empty() ? own_key : own_key + " or " + val_key));
+    fail<TextError>(config.task, e.what(), "; ", advice);
   }
   // If the text has changed, token ids may stand for other characters, and evaluation sequences may
   // have been part of the training data.
   for (const auto& [key, now] : task->info().data) {
     const auto then = data.find(key);
     check<IoError>(then != data.end(), origin, "has no '", key, "'", kDamaged);
-    const bool held_out = key.starts_with("val_");
-    check<TextError>(
-        now == then->second, "text", "'", held_out ? val_path : text_options(config).path,
-        "' is not the ", held_out ? "held-out text" : "text", " of this run: ", key, " was ",
-        then->second.substr(0, 80), " (", origin, "), is ", now.substr(0, 80),
-        "; restore the text, or, if it was moved, ", advice(held_out ? val_key : own_key));
+    check<TextError>(now == then->second, "text", "'", text_options(config).path,
+                     "' is not the text of this run: ", key, " was ", then->second.substr(0, 80),
+                     " (", origin, "), is ", now.substr(0, 80), "; restore the text, or, ", advice);
   }
   return task;
 }

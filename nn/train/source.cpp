@@ -128,8 +128,7 @@ void use_model_of(const Source& source, RunConfig& config) {
   const std::vector<Setting> into = config.settings(), from = theirs.settings();
   for (std::size_t i = 0; i < into.size(); ++i)
     if (into[i].group == "Model") into[i].set_checked(from[i].get());
-  if (learns_file(config) && learns_file(theirs))
-    config.unit = theirs.unit, config.max_words = theirs.max_words;
+  if (learns_file(config) && learns_file(theirs)) config.unit = theirs.unit;
   if (config.task != theirs.task) return;
   config.task_parameters = theirs.task_parameters;
   config.answer_after = theirs.answer_after;

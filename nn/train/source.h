@@ -33,8 +33,8 @@ Source read_source(const std::string& file);
 Source read_source_metadata(const std::string& file);
 
 /// Copies the options of the source's model into `config`, but not the context if config.task is
-/// another built-in task. If both tasks learn a file, also copies `unit` and `max_words`. If the
-/// tasks are equal, also copies the parameters of the task.
+/// another built-in task. If both tasks learn a file, also copies `unit`. If the tasks are equal,
+/// also copies the parameters of the task.
 void use_model_of(const Source& source, RunConfig& config);
 
 /// Copies the weights of the source into a model that make_model() created for `config` and a task

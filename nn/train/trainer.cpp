@@ -82,8 +82,7 @@ RunConfig effective(RunConfig config, const Task* own) {
     config.task = own->info().name;
   } else if (std::string& file = config.lines.empty() ? config.text : config.lines; !file.empty()) {
     config.task = config.lines.empty() ? "text" : "lines";
-    for (std::string* path : {&file, &config.val_text, &config.val_lines})
-      if (!path->empty()) *path = std::filesystem::absolute(*path).lexically_normal().string();
+    file = std::filesystem::absolute(file).lexically_normal().string();
   }
   if (!config.from.empty())
     config.from = std::filesystem::absolute(config.from).lexically_normal().string();

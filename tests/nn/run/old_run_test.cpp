@@ -54,7 +54,7 @@ TEST_CASE("a run that was trained with a removed option can be read, but not res
                     path +
                         ":60: this run uses clip-value = 0.5, which heed no longer has; use the "
                         "version that trained it");
-  save_with("modadd", "parity");
+  save_with("modadd", "sort");
   CHECK_THROWS_AS(run.open(RunFolder::kState, Use::kSequences), RemovedError);
   CHECK_THROWS_AS(run.summary(), RemovedError);
 }

@@ -171,7 +171,7 @@ TEST_CASE("a new run replaces the files of an earlier one, and no others") {
   finished_run(run);
   const std::string mine[] = {"mine", "checkpoints/mine.safetensors", "checkpoints/7.safetensors"};
   for (const std::string& name : mine) write_file(folder / name, std::string_view("mine"));
-  for (const char* name : {RunFolder::kLossPicture, RunFolder::kOldResult, RunFolder::kHeads})
+  for (const char* name : {RunFolder::kLossPicture, RunFolder::kHeads})
     write_file(folder / name, std::string_view("old"));
   write_file(folder / "outside", std::string_view("mine"));
   run.check_replaceable();
@@ -195,37 +195,6 @@ TEST_CASE("a new run replaces the files of an earlier one, and no others") {
   fs::rename(folder / "checkpoints", folder / "elsewhere");
   fs::create_directory_symlink("elsewhere", folder / "checkpoints");
   CHECK_THROWS_WITH(run.check_replaceable(), Contains("does not remove files through links"));
-}
-
-TEST_CASE("a run of 77197984 can be opened and resumed; its result and logs are in other files") {
-  const Folder folder;
-  const RunFolder run(folder.path());
-  Trainer t = finished_run(run);
-  const RunResult result = run.summary().result.value();
-  SafeTensors state = load_safetensors(run.file(RunFolder::kState).string());
-  for (const char* key : {"config", "result", "finished", "last_evaluation"})
-    state.metadata.erase(key);
-  save_safetensors(run.file(RunFolder::kState).string(), state.tensors, state.metadata);
-  SafeTensors model = load_safetensors(run.file(RunFolder::kModel).string());
-  model.metadata["finished"] = result.weights_checksum;
-  save_safetensors(run.file(RunFolder::kModel).string(), model.tensors, model.metadata);
-  write_file(run.file(RunFolder::kOldResult).string(), std::string_view(to_json(result)));
-  write_file(run.file(RunFolder::kHeads).string(), std::string_view("step\n3,0\n6,1\n9,2\n6"));
-  CHECK(run.state() == RunFolder::State::kFinished);
-  CHECK(run.summary().result->loss == result.loss);
-  CHECK(run.open(RunFolder::kState, Use::kSequences).step == 6);
-  Trainer resumed = run.resume();
-  StepLog(run, resumed, RunFolder::kHeads, "step", 6);
-  CHECK(bytes_of(run.file(RunFolder::kHeads)) == "step\n3,0\n6,1\n");
-  for (const NamedTensor& p : t.snapshot().tensors)
-    CHECK(hash_of_tensors({{p.name, resumed.snapshot().part(p.name)[0].tensor}}) ==
-          hash_of_tensors({p}));
-  write_file(run.file(RunFolder::kOldResult).string(), std::string_view("{"));
-  CHECK((run.summary().finished && !run.summary().result));
-  run.save_result(result);
-  CHECK(run.summary().result);
-  write_file(run.file(RunFolder::kConfig).string(), spelled(to_toml(t.config()), "0.5"));
-  CHECK_THROWS_WITH(run.resume(), Contains("config.toml: contains 'lr = 0.5'"));
 }
 
 }  // namespace

@@ -10,44 +10,42 @@ using namespace heed::nn;
 using namespace heed::nn::testing;
 
 TEST_CASE("recall: each key has a value and is queried once", "[tasks][recall]") {
-  for (const char* filler : {"blank", "random"}) {
-    const auto task = make_task("recall", {}, {{"filler", filler}});
-    Generator g(51);
-    std::map<std::string, int> places, keys, values;
-    const int draws = 2000;
-    for (const Row& row : rows_of(task->sample(draws, g))) {
-      std::map<std::int64_t, std::int64_t> value_of;
-      std::set<std::int64_t> distinct;
-      for (std::size_t i = 0; i < 16; i += 2) {
-        value_of[row.inputs[i]] = row.inputs[i + 1];
-        distinct.insert(row.inputs[i + 1]);
-        REQUIRE((row.inputs[i] >= 1 && row.inputs[i] < 32));
-        REQUIRE((row.inputs[i + 1] >= 32 && row.inputs[i + 1] < 64));
-        ++keys[std::to_string(row.inputs[i])];
-        ++values[std::to_string(row.inputs[i + 1])];
-      }
-      REQUIRE(value_of.size() == 8);
-      REQUIRE(distinct.size() == 8);
-      std::set<std::int64_t> asked;
-      for (std::size_t t = 0; t < 48; ++t) {
-        REQUIRE(row.counted[t] == (row.targets[t] != kIgnored));
-        if (!row.counted[t]) {
-          if (t >= 16 && filler == std::string("blank")) REQUIRE(row.inputs[t] == 0);
-          continue;
-        }
-        REQUIRE(t >= 16);
-        REQUIRE(row.targets[t] == value_of.at(row.inputs[t]));
-        asked.insert(row.inputs[t]);
-        ++places[std::to_string(t)];
-      }
-      REQUIRE(asked.size() == 8);
+  const auto task = make_task("recall");
+  Generator g(51);
+  std::map<std::string, int> places, keys, values;
+  const int draws = 2000;
+  for (const Row& row : rows_of(task->sample(draws, g))) {
+    std::map<std::int64_t, std::int64_t> value_of;
+    std::set<std::int64_t> distinct;
+    for (std::size_t i = 0; i < 16; i += 2) {
+      value_of[row.inputs[i]] = row.inputs[i + 1];
+      distinct.insert(row.inputs[i + 1]);
+      REQUIRE((row.inputs[i] >= 1 && row.inputs[i] < 32));
+      REQUIRE((row.inputs[i + 1] >= 32 && row.inputs[i + 1] < 64));
+      ++keys[std::to_string(row.inputs[i])];
+      ++values[std::to_string(row.inputs[i + 1])];
     }
-    // Because keys are drawn without replacement, the statistic is on average smaller than
-    // chi-square. So the limit of chi-square is valid.
-    REQUIRE(chi_square(places, 32, 8 * draws) < chi_square_limit(32));
-    REQUIRE(chi_square(keys, 31, 8 * draws) < chi_square_limit(31));
-    REQUIRE(chi_square(values, 32, 8 * draws) < chi_square_limit(32));
+    REQUIRE(value_of.size() == 8);
+    REQUIRE(distinct.size() == 8);
+    std::set<std::int64_t> asked;
+    for (std::size_t t = 0; t < 48; ++t) {
+      REQUIRE(row.counted[t] == (row.targets[t] != kIgnored));
+      if (!row.counted[t]) {
+        if (t >= 16) REQUIRE(row.inputs[t] == 0);
+        continue;
+      }
+      REQUIRE(t >= 16);
+      REQUIRE(row.targets[t] == value_of.at(row.inputs[t]));
+      asked.insert(row.inputs[t]);
+      ++places[std::to_string(t)];
+    }
+    REQUIRE(asked.size() == 8);
   }
+  // Because keys are drawn without replacement, the statistic is on average smaller than
+  // chi-square. So the limit of chi-square is valid.
+  REQUIRE(chi_square(places, 32, 8 * draws) < chi_square_limit(32));
+  REQUIRE(chi_square(keys, 31, 8 * draws) < chi_square_limit(31));
+  REQUIRE(chi_square(values, 32, 8 * draws) < chi_square_limit(32));
 }
 
 TEST_CASE("recall: loss and accuracy of guessing among the values", "[tasks][recall]") {
@@ -88,7 +86,6 @@ TEST_CASE("recall: prompts and errors", "[tasks][recall]") {
   REQUIRE_THROWS_AS(make_recall({.pairs = 3, .context = 8}), ValueError);
   REQUIRE_THROWS_AS(make_recall({.pairs = 0}), ValueError);
   REQUIRE_THROWS_AS(make_recall({.pairs = 32, .context = 200}), ValueError);
-  REQUIRE_THROWS_AS(make_recall({.filler = "none"}), ValueError);
 }
 
 }  // namespace

@@ -188,16 +188,9 @@ TEST_CASE("a whole text has the tokens of another vocabulary", "[text]") {
           "a b é; replace or remove it in the file");
   REQUIRE(contains(error("a", v), "' has 1 character: needs at least 2"));
 
-  // Words that are not symbols are <unk>, if the vocabulary has it.
-  const Vocabulary words({"the", " cat", "\n", "<unk>"}, Unit::kWord);
-  const File story("the cat sat\nthe dog");
-  const auto unknown = make_whole_text({.path = story.path(), .context = 8}, words);
-  REQUIRE(without_padding(unknown->evaluation(0, 1)).targets.to_vector<std::int64_t>() ==
-          Ids{1, 3, 2, 0, 3});
   const Vocabulary few({"the", " cat", "\n"}, Unit::kWord);
   REQUIRE(contains(error("the cat\nthe dog", few),
                    "contains ' dog' in line 2, which is not in the vocabulary"));
-  REQUIRE(contains(error("the cat\nthe dog", few), "has no <unk> for unknown words"));
 
   // All lines are sequences, in their order. The newline may be any token.
   const Vocabulary late = Vocabulary::of("ab\n");
@@ -215,77 +208,6 @@ TEST_CASE("a whole text has the tokens of another vocabulary", "[text]") {
                          {.path = lines.path(), .context = 4, .by_line = true, .stride = 2}, late);
                    }),
                    "`stride`: has no effect on lines"));
-}
-
-TEST_CASE(
-    "a text with a held-out file is evaluated on all of this file, and trained on all of its own",
-    "[text]") {
-  const File text("abcdefgh"), other("hgfedcba\nh");
-  const auto error = [&](const std::string& content, const std::string& held_out,
-                         std::int64_t context = 4) {
-    const File train(content), val(held_out);
-    return message_of<Error>(
-        [&] { make_text({.path = train.path(), .context = context, .val_path = val.path()}); });
-  };
-  REQUIRE(contains(error("abcdefgh", "hgf\nax"), "contains '\\n' in line 1, which is not in the"));
-  REQUIRE(contains(error("abc\ndefgh", "hgf\nax"), "contains 'x' in line 2, which is not in the"));
-  REQUIRE(contains(error("abcdefgh", "h"), "' has 1 character: needs at least 2"));
-  REQUIRE(
-      contains(error("abcd", "ab"), "' has 4 characters: too few for context 4; needs at least 5"));
-  REQUIRE(contains(error("abcdefgh", ""), "' is empty"));
-  REQUIRE(contains(error("abcdefgh", "ab\xff"), "is not UTF-8 text at byte 2"));
-  REQUIRE(contains(message_of<Error>([&] {
-                     make_text({.path = text.path(), .context = 2, .val_path = "/no/such"});
-                   }),
-                   "cannot read /no/such"));
-
-  const File with_newline("abcdefgh\n");
-  const auto task =
-      make_text({.path = with_newline.path(), .context = 4, .ngrams = 2, .val_path = other.path()});
-  const Vocabulary& v = task->info().vocabulary;
-  REQUIRE(v.summary() == "\\n a-h");
-  // The windows are those of make_whole_text().
-  const auto whole = make_whole_text({.path = other.path(), .context = 4}, v);
-  REQUIRE(task->evaluation_size() == whole->evaluation_size());
-  REQUIRE(task->evaluation_size() == 3);
-  const Batch found = task->evaluation(0, 3), expected = whole->evaluation(0, 3);
-  REQUIRE(found.inputs.to_vector<std::int64_t>() == expected.inputs.to_vector<std::int64_t>());
-  REQUIRE(found.targets.to_vector<std::int64_t>() == expected.targets.to_vector<std::int64_t>());
-  REQUIRE(found.padding == expected.padding);
-  REQUIRE(found.references.contains("2-gram"));
-  // Training draws every window of the text, up to its last character, and no other window.
-  Generator g(1);
-  const Batch drawn = task->sample(200, g);
-  const auto inputs = drawn.inputs.to_vector<std::int64_t>();
-  const auto targets = drawn.targets.to_vector<std::int64_t>();
-  std::set<std::string> seen;
-  for (std::size_t b = 0; b < 200; ++b) {
-    Ids window(inputs.begin() + std::ptrdiff_t(4 * b), inputs.begin() + std::ptrdiff_t(4 * b + 4));
-    window.push_back(targets[4 * b + 3]);
-    seen.insert(v.decode(window));
-  }
-  REQUIRE(seen == std::set<std::string>{"abcde", "bcdef", "cdefg", "defgh", "efgh\n"});
-  // The task is identified by the two files.
-  const auto& data = task->info().data;
-  REQUIRE(data.at("text_size") == "9");
-  REQUIRE(data.at("val_text_size") == "10");
-  REQUIRE(data.at("val_text_hash") == whole->info().data.at("text_hash"));
-  REQUIRE(contains(task->info().description, "(9 characters), held out: "));
-
-  // A word of the held-out file that is not in the vocabulary is <unk>, if the vocabulary has it.
-  const File words("a b a b a c a b"), unknown("a z b");
-  const auto of_words = [&](std::int64_t most) {
-    return make_text({.path = words.path(),
-                      .context = 4,
-                      .unit = Unit::kWord,
-                      .max_words = most,
-                      .val_path = unknown.path()});
-  };
-  const auto known = of_words(3);
-  const Batch last = known->evaluation(0, 1);
-  REQUIRE(known->info().vocabulary.label(last.targets.to_vector<std::int64_t>()[0]) == "<unk>");
-  REQUIRE(known->info().note.starts_with("1 of 8 words are <unk>"));
-  REQUIRE(contains(message_of<Error>([&] { of_words(9); }), "contains ' z' in line 1"));
 }
 
 TEST_CASE("the error for an unusable text states the reason", "[text]") {
@@ -348,29 +270,17 @@ TEST_CASE("tiny shakespeare", "[text]") {
   REQUIRE(v.decode(validation) == rest);
   REQUIRE(task->prompt("").inputs.to_vector<std::int64_t>() == Ids{0});
 
-  // The n-gram losses in windows of 64 tokens, and in one window with the whole validation part.
-  // The expected numbers are from a separate count of strings in Python.
-  const auto ladder = [&](std::int64_t context, std::int64_t order) {
-    const auto with_ngrams =
-        make_text({.path = path.string(), .context = context, .ngrams = order});
-    const std::int64_t windows = with_ngrams->evaluation_size();
-    const Batch batch = with_ngrams->evaluation(0, windows);
-    std::vector<double> mean;
-    for (const auto& [name, losses] : batch.references) {
-      double nats = 0;
-      for (std::int64_t i = 0; i < windows; ++i)
-        nats += losses[std::size_t(i)] *
-                double(std::min(context, 111539 - i * context));  // targets in window i
-      mean.push_back(nats / 111539);
-    }
-    return mean;
-  };
-  const std::vector<double> windowed = ladder(64, 5), whole = ladder(111539, 4);
-  REQUIRE(windowed.size() == 4);
-  REQUIRE(whole.size() == 3);
-  const double expected_windowed[] = {2.4857, 2.0559, 1.7891, 1.6880};
-  const double expected_whole[] = {2.4857, 2.0492, 1.7738};
-  for (std::size_t n = 0; n < 4; ++n)
-    CHECK(windowed[n] == Approx(expected_windowed[n]).margin(6e-5));
-  for (std::size_t n = 0; n < 3; ++n) CHECK(whole[n] == Approx(expected_whole[n]).margin(6e-5));
+  // The bigram loss in windows of 64 tokens, and in one window with the whole validation part. The
+  // expected number is from a separate count of strings in Python.
+  for (const std::int64_t context : {64, 111539}) {
+    const auto with_bigrams =
+        make_text({.path = path.string(), .context = context, .bigrams = true});
+    const std::int64_t windows = with_bigrams->evaluation_size();
+    const Batch batch = with_bigrams->evaluation(0, windows);
+    double nats = 0;
+    for (std::int64_t i = 0; i < windows; ++i)
+      nats += batch.references.at("2-gram")[std::size_t(i)] *
+              double(std::min(context, 111539 - i * context));  // targets in window i
+    CHECK(nats / 111539 == Approx(2.4857).margin(6e-5));
+  }
 }

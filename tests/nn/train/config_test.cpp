@@ -27,39 +27,6 @@ TEST_CASE("config.toml keeps every value") {
   CHECK_THROWS_WITH(validate(c), Contains("not UTF-8"));
 }
 
-TEST_CASE("a held-out file needs the file that it belongs to") {
-  const auto error = [](const char* text, const char* lines, const char* val_text,
-                        const char* val_lines) {
-    RunConfig c = preset(*lines ? "names" : "shakespeare-cpu");
-    c.text = text, c.lines = lines, c.val_text = val_text, c.val_lines = val_lines;
-    try {
-      validate(c);
-    } catch (const ValueError& e) {
-      return std::string(e.what());
-    }
-    return std::string();
-  };
-  CHECK(error("", "", "v", "") == "`val-text`: 'v' has an effect only with `text`; add `text`");
-  CHECK(error("", "l", "v", "") ==
-        "`val-text`: 'v' has an effect only with `text`; for `lines`, use `val-lines`");
-  CHECK(error("t", "", "v", "w") ==
-        "`val-lines`: 'w' has an effect only with `lines`; for `text`, use `val-text`");
-  CHECK(error("", "", "", "w") == "`val-lines`: 'w' has an effect only with `lines`; add `lines`");
-  CHECK(error("t", "", "v", "").empty());
-  CHECK(error("", "l", "", "w").empty());
-
-  RunConfig c = preset("shakespeare-cpu");
-  c.text = "t", c.val_text = "dir/../v";
-  CHECK(effective(c).val_text == (std::filesystem::current_path() / "v").string());
-  CHECK(from_toml(to_toml(c)).val_text == c.val_text);
-  CHECK(to_toml(preset("names")).find("\nval-") == std::string::npos);
-  const std::string recipe = recipe_text(c);
-  c.val_text = "elsewhere";
-  CHECK(recipe_text(c) == recipe);
-  c.val_text = "";
-  CHECK(recipe_text(c) != recipe);
-}
-
 TEST_CASE("a double in config.toml reads back to the same bits, also as 1a44110 wrote it") {
   for (const double lr : {0.1 + 0.2, 1.0 / 3, 5e-324, 2.2250738585072011e-308, 1e-300, 9.0 / 11,
                           std::nextafter(1.0, 0.0), std::nextafter(1.0, 2.0), 0.004, 1e-8, 10.0}) {
@@ -99,9 +66,9 @@ TEST_CASE("config.toml contains every setting in a fixed order") {
 
 TEST_CASE("a missing key of config.toml means the default, and what heed no longer has is named") {
   CHECK(to_toml(from_toml("[train]\nlayers = 3\n")).find("layers = 3\n") != std::string::npos);
-  CHECK(to_toml(from_toml("[train]\ntext = \"\"\nmatmul = \"float32\"\n")) == to_toml(RunConfig()));
+  CHECK(to_toml(from_toml("[train]\ntext = \"\"\nnewlines = \"lf\"\n")) == to_toml(RunConfig()));
   for (const auto& [key, value] :
-       {std::pair("matmul", "bfloat16"), {"task", "majority"}, {"task", "parity"}})
+       {std::pair("newlines", "keep"), {"task", "urn"}, {"val-text", "v"}})
     CHECK_THROWS_WITH(from_toml(fmt::format("[train]\n{} = \"{}\"\n", key, value), "my.toml"),
                       fmt::format("my.toml:2: this run uses {} = {}, which heed no longer has; use "
                                   "the version that trained it",

@@ -110,11 +110,10 @@ TEST_CASE("a model of bigrams has the perplexity of counted bigrams") {
     CHECK(near(e.text.perplexity.value(), std::exp(nats / tokens)));
     CHECK(near(e.text.bits_per_character.value(), nats / std::log(2) / tokens));
     CHECK(near(e.text.bits_per_byte.value(), nats / std::log(2) / bytes));
-    CHECK(e.text.unknown_share == 0.0);
   }
-  // While a text counts its n-grams, progress is (0, 0).
+  // While a text counts its bigrams, progress is (0, 0).
   std::vector<std::pair<std::int64_t, std::int64_t>> seen;
-  const auto task = make_text({.path = file.path(), .context = 1, .ngrams = 2});
+  const auto task = make_text({.path = file.path(), .context = 1, .bigrams = true});
   evaluate(model, *task, 1, [&](auto done, auto total) { seen.emplace_back(done, total); });
   REQUIRE(seen.size() >= 2);
   CHECK(seen.front() == std::pair<std::int64_t, std::int64_t>(0, 0));
@@ -123,7 +122,6 @@ TEST_CASE("a model of bigrams has the perplexity of counted bigrams") {
   const Evaluation other = evaluate(
       heed::nn::testing::random_model({.vocab = 2, .layers = 1, .context = 4}), Bits(false));
   CHECK(!other.text.perplexity);
-  CHECK(!other.text.unknown_share);
 }
 
 TEST_CASE("the training sequences of an evaluation are fixed, and all if the task has fewer") {
@@ -143,18 +141,6 @@ TEST_CASE("the training sequences of an evaluation are fixed, and all if the tas
   const Evaluation some = evaluate_training(model, *task, 10);
   CHECK((some.sequences == 10 && some.loss != all.loss));
   CHECK(evaluate_training(model, *task, 10).loss == some.loss);
-}
-
-TEST_CASE("with unknown tokens, only their share is known") {
-  const Vocabulary v({"the", " cat", "<unk>"}, Unit::kWord);
-  TextSize size;
-  for (const std::int64_t id : {0, 1, 2, 1}) size.add(v, id);
-  const TextQuality q = text_quality(3, size);
-  CHECK(q.unknown_share == 0.25);
-  CHECK(!q.perplexity);
-  CHECK(!q.bits_per_character);
-  CHECK(!q.bits_per_byte);
-  CHECK(!text_quality(0, {}).unknown_share);
 }
 
 TEST_CASE("the whole evaluation set has at most 1,000,000 positions") {

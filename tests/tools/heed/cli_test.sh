@@ -240,7 +240,7 @@ expect 0 train --text 'a #"\b/text.txt' "${tiny[@]}" --context 16 --steps 4 --ou
 expect 0 eval odd-path --sequences 4
 expect 0 train --config odd-path/config.toml --out odd-again --quiet
 same odd-path/model.safetensors odd-again/model.safetensors
-expect 0 eval text-run; out_has "4-gram"
+expect 0 eval text-run; out_has "2-gram"
 mv text.txt moved.txt  # resume_test.sh tests --resume with a moved text
 refuses 4 "text.txt" eval text-run
 expect 0 generate text-run --tokens 5 --greedy

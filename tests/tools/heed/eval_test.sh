@@ -46,7 +46,7 @@ refuses 2 "both given" eval text --text other.txt --lines other.txt
 refuses 2 "--task-periods has no effect on a text" eval text --text other.txt --task-periods 3..4
 refuses 4 "if it was moved" eval text --stride 4
 mv moved.txt text.txt
-expect 0 eval text --stride 4; out_has "stride 4"; out_has "5-gram"
+expect 0 eval text --stride 4; out_has "stride 4"; out_has "2-gram"
 refuses 2 "--task-periods has no effect on a text" eval text --task-periods 3..4
 
 # --- lines of another file; options that would change the held-out lines of a run are rejected
@@ -58,15 +58,11 @@ refuses 2 "the held-out lines of this run depend on its context, 48" eval lines 
 expect 0 eval lines --lines other.txt --context 14; err_has "21 of 30 lines are longer than 13 tokens"
 expect 0 eval lines --text other.txt --context 64; out_has "context 64"
 
-# --- words: unknown words are counted, and the perplexity is not defined
-expect 0 train --text text.txt --unit word --max-words 7 "${small[@]}" --context 16 --out words
-expect 0 eval words --text other.txt --json; out_has '"perplexity":null,"bits_per_character":null'
-close "$(value unknown_share)" "119 / 149"
-expect 0 eval words --text other.txt; out_has "unknown words, so no perplexity"
-expect 0 train --text text.txt --unit word "${small[@]}" --context 16 --out all-words
-refuses 2 "'the' in line 1, which is not in the vocabulary" eval all-words --text other.txt
+# --- words
+expect 0 train --text text.txt --unit word "${small[@]}" --context 16 --out words
+refuses 2 "'the' in line 1, which is not in the vocabulary" eval words --text other.txt
 head -1 text.txt > first.txt
-expect 0 eval all-words --text first.txt; out_has "perplexity per word"
+expect 0 eval words --text first.txt; out_has "perplexity per word"
 
 # --- several lengths: a table, a picture, and the reason where a length is not possible
 expect 0 eval text --text other.txt --context 4,16,32 --json; is_json_line; has_file text/lengths.png

@@ -44,8 +44,6 @@ CASES |= {
     "train from": ("in/run", ["--from", "{}", "--steps", "1", "--dry-run"]),
     "train text": ("in/text.txt", ["--text", "{}", "--context", "8", *TINY, "--out", "out"]),
     "train lines": ("in/text.txt", ["--lines", "{}", *TINY, "--out", "out"]),
-    "train val-text": ("in/text.txt", ["--text", "text.txt", "--val-text", "{}", "--context", "8", *TINY]),
-    "train val-lines": ("in/text.txt", ["--lines", "text.txt", "--val-lines", "{}", *TINY]),
     "eval text": ("in/text.txt", ["text-run", "--text", "{}", *EVALUATE]),
     "eval lines": ("in/text.txt", ["text-run", "--lines", "{}", *EVALUATE]),
     "score text": ("in/text.txt", ["text-run", "--text", "{}"]),

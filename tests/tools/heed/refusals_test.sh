@@ -21,7 +21,6 @@ done << 'END'
 --decay-steps 3|--decay-steps needs --schedule wsd,
 --decay-steps 3 --schedule cosine|--decay-steps needs --schedule wsd,
 END
-refuses 2 "--max-words needs --unit word" train --text text.txt --max-words 9
 expect 0 train "${quick[@]}" --schedule wsd --decay-steps 2 --min-lr 1e-4 --warmup 4 --optimizer sgd --momentum 0.5 --dry-run
 
 # A configuration file of the user contains only values that the user chose, so heed checks them. The
@@ -38,7 +37,7 @@ expect 0 train --text text.txt "${tiny[@]}" --context 16 --steps 4 --quiet --out
 expect 0 train --config text-run/config.toml --steps 5 --dry-run
 expect 0 train --resume runs/reverse-1 --steps 5
 
-printf '[train]\nmatmul = "float32"\nclip-value = 1\n' > old.toml; refuses 2 "old.toml:3: this run uses clip-value = 1, which heed no longer has" train --config old.toml
+printf '[train]\nnewlines = "lf"\nclip-value = 1\n' > old.toml; refuses 2 "old.toml:3: this run uses clip-value = 1, which heed no longer has" train --config old.toml
 for two in "--dry-run --overfit-batch" "--dry-run --print-config" "--overfit-batch --print-config"; do
   # shellcheck disable=SC2086
   refuses 2 "; leave out ${two#* }" train $two
@@ -97,7 +96,6 @@ verify resume accepts only one run; leave out 'b' :: verify resume a b
 --out has no effect with --overfit-batch :: train --overfit-batch --out somewhere
 --kv-heads needs 0 or a positive divisor of --heads 2, got 3 :: train --kv-heads 3
 reads no file :: train --unit word
-reads no file :: train markov --max-words 9
 --lines FILE :: train --preset names
 is 0 for every model :: study runs/reverse-1 --of diff:a-a
 has no corruptions; give pairs with --pairs :: study runs/reverse-1 --corruption value

@@ -146,10 +146,6 @@ has_file runs/reverse-1/study-2/arrays.safetensors
 refuses 2 "--out looked already contains a study" study runs/reverse-1 --out looked
 expect 0 study runs/reverse-1 --out looked --overwrite; has_file looked/dS.png
 expect 0 study runs/reverse-1 --out patched --overwrite; ok test ! -e patched/patching.png
-# Without a manifest, a study of 77197984 is found by the names of its files, and other files belong to the user.
-rm patched/heed-files.txt; touch patched/dS_Lecture.png patched/dS_L0H7.png
-refuses 2 "already contains a study" study runs/reverse-1 --out patched
-expect 0 study runs/reverse-1 --out patched --overwrite; ok test ! -e patched/dS_L0H7.png; ok test -e patched/dS_Lecture.png
 mkdir notes; touch notes/dS.png
 refuses 2 "--overwrite: notes contains files, but no study" study runs/reverse-1 --out notes --overwrite
 refuses 4 "cannot replace notes/dS.png: heed did not write it; move it" study runs/reverse-1 --out notes
@@ -199,8 +195,8 @@ expect 0 study two-heads runs/reverse-1 --format svg --out heads; help_has "matc
 ok grep -q 'L0H[01], no match' heads/dA_difference.svg
 expect 0 study runs/reverse-1 two-heads --json; is_json_line; out_has '"key":"runs"'
 expect 0 compare runs/reverse-1 two-heads --of roles; out_has "left alone"; out_has "two-heads"
-expect 0 train sort "${tiny[@]}" --steps 1 --out sorts --quiet
-refuses 2 "give runs with the same vocabulary" study runs/reverse-1 sorts
+expect 0 train recall "${tiny[@]}" --steps 1 --out recalls --quiet
+refuses 2 "give runs with the same vocabulary" study runs/reverse-1 recalls
 refuses 2 "--ascii has no effect with the argument 'copy'" study runs/reverse-1 copy --ascii
 
 end_of_checks

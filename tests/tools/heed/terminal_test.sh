@@ -23,9 +23,9 @@ printf '%s\n' '[train]' '"\u001b]0;x\u0007" = 3' > bad.toml
 at_terminal '"$heed" train --config bad.toml'; out_has 'no key '\''\x1b]0;x\x07'\'
 
 # --- the name of a run is escaped in results and in progress, and so is generated text
-for i in $(seq 60); do printf 'a\e[1m\t\xc2\x9b\x7f\r\n%s' "$i"; done > text.txt
+for i in $(seq 60); do printf 'a\e[1m\t\xc2\x9b\x7f\n%s' "$i"; done > text.txt
 run=$'r\e[1m'
-expect 0 train --text text.txt --newlines keep "${tiny[@]}" --context 16 --steps 4 --quiet --out "$run"
+expect 0 train --text text.txt "${tiny[@]}" --context 16 --steps 4 --quiet --out "$run"
 ok grep -qF "$run" out  # a file gets the bytes of the name
 at_terminal '"$heed" train --resume $'\''r\e[1m'\'' --steps 5'; out_has 'text: resuming at step 4 of 5 in r\x1b[1m'
 at_terminal '"$heed" runs --runs .'; out_has 'r\x1b[1m'
@@ -33,8 +33,8 @@ at_terminal '"$heed" runs --runs . --json'; out_has '"task":"text"'
 generate="generate $run --prompt a --tokens 400 --temperature 9 --seed 2"
 # shellcheck disable=SC2086
 expect 0 $generate; cp out raw; cp err raw.err
-for byte in $'\e' $'\t' $'\x7f' $'\r' $'\xc2\x9b'; do ok grep -qF "$byte" raw; done
-escaped() { sed 's/\x1b/\\x1b/g; s/\xc2\x9b/\\x9b/g; s/\x7f/\\x7f/g; s/\r/\\r/g' "$1"; }
+for byte in $'\e' $'\t' $'\x7f' $'\xc2\x9b'; do ok grep -qF "$byte" raw; done
+escaped() { sed 's/\x1b/\\x1b/g; s/\xc2\x9b/\\x9b/g; s/\x7f/\\x7f/g' "$1"; }
 at_terminal '"$heed" '"${generate/$run/\$\'r\\e[1m\'}"' 2> raw.err'
 escaped raw > expected; same expected out; ok grep -qF "$run" raw.err
 at_terminal '"$heed" '"${generate/$run/\$\'r\\e[1m\'}"' > piped'

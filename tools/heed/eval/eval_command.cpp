@@ -124,7 +124,7 @@ std::unique_ptr<nn::Task> evaluated_task(const nn::LoadedRun& run, const EvalArg
   if (nn::learns_file(config)) {
     nn::TextOptions o = nn::text_options(config);
     o.stride = a.stride;
-    if (is_list(a.context)) o.ngrams = 0;  // the table does not show them
+    if (is_list(a.context)) o.bigrams = false;  // the table does not show them
     if (!a.foreign()) return nn::make_text(o);
     o.by_line = a.text.empty();
     o.path = o.by_line ? a.lines : a.text;
@@ -174,7 +174,7 @@ Evaluated evaluate_at(nn::LoadedRun& run, const EvalArguments& a, std::int64_t c
     return nn::evaluate(
         run.model, *e.task, (a.foreign() || a.stride > 0) && a.sequences == 0 ? size : a.sequences,
         [&](auto done, auto total) {
-          progress.at_work(total == 0 ? std::string(kCountingNgrams)
+          progress.at_work(total == 0 ? std::string(kCountingBigrams)
                                       : fmt::format("Evaluating: {} of {} sequences", done, total));
         });
   });
@@ -245,7 +245,6 @@ constexpr Column kLengthColumns[] = {{"context", "context"},
                                      {"perplexity", "perplexity", "", "{:.4f}"},
                                      {"bits_per_character", "bits/character", "", "{:.4f}", 2},
                                      {"bits_per_byte", "bits/byte", "", "{:.4f}", 3},
-                                     {"unknown_share", "unknown", "", "percent", 4},
                                      {"eval_sequences", "sequences", "", "commas", 6},
                                      {"eval_tokens", "tokens", "", "commas", 5},
                                      {"reason", "not evaluated"}};
@@ -300,8 +299,8 @@ Report eval_lengths(const EvalArguments& a) {
       losses.x.push_back(double(context)), losses.y.push_back(e.loss);
       if (e.optimal) best.x.push_back(double(context)), best.y.push_back(*e.optimal);
       table.add({context, with_nan(e.loss), e.optimal, e.accuracy, e.standard_error,
-                 e.text.perplexity, e.text.bits_per_character, e.text.bits_per_byte,
-                 e.text.unknown_share, e.sequences, e.tokens, ""});
+                 e.text.perplexity, e.text.bits_per_character, e.text.bits_per_byte, e.sequences,
+                 e.tokens, ""});
       fail_if_wrong(report, e, folder);
     } catch (const autograd::ValueError& error) {
       std::vector<Value> cells(std::size(kLengthColumns));
@@ -339,12 +338,10 @@ elsewhere, with --text, --lines, --stride, --context or --task-*, never add it.
 
 [Options]
 Another text or its lines are evaluated as a whole, in the tokens of the run. A character that the
-run does not have is an error. A word that it does not have becomes <unk> if the run has this
-token. With <unk> among the targets, perplexity and bits are not defined.
+run does not have is an error, and so is a word.
 
 For texts, perplexity is exp of the loss (nats per token), and bits per character and per byte are
 the total nats / ln 2, divided by the code points or UTF-8 bytes of the targets (newlines count).
-unknown_share is the fraction of targets that are <unk>.
 
 A list such as --context 32,64 prints one row per length and draws {} in the directory
 of the run. Learned positions end at the context of the run, so that longer sequences cannot be

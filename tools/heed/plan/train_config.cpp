@@ -22,8 +22,6 @@ void start_from(const nn::Source& source, nn::RunConfig& config) {
   if (config.task != source.config.task || !nn::learns_file(config) || !run.is_run()) return;
   const nn::RunConfig saved = run.config();
   config.text = saved.text, config.lines = saved.lines;
-  config.val_text = saved.val_text, config.val_lines = saved.val_lines;
-  config.newlines = saved.newlines;
 }
 
 // Changes values of the preset that contradict values that were given.
@@ -67,8 +65,6 @@ nn::RunConfig chosen_preset(const Command& c) {
       c.given("preset") ? c.text("preset") : nn::preset_of(task.empty() ? "induction" : task));
   if (!task.empty()) config.task = task;
   if (source) start_from(*source, config);
-  // If a file is given, the held-out file and the line ends of the source's file do not apply.
-  if (!file.empty()) config.val_text.clear(), config.val_lines.clear(), config.newlines = {};
   return config;
 }
 

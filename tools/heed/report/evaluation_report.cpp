@@ -30,7 +30,6 @@ void add_evaluation(Report& report, const nn::Evaluation& e, const nn::Task& tas
   report.set("perplexity", e.text.perplexity);
   report.set("bits_per_character", e.text.bits_per_character);
   report.set("bits_per_byte", e.text.bits_per_byte);
-  report.set("unknown_share", e.text.unknown_share);
   Table& table = report.text_table(kTable);
   const auto known = [](double x) { return std::isfinite(x) ? Value(x) : Value(""); };
   table.add({"loss", with_nan(e.loss), ""});
@@ -47,8 +46,6 @@ void add_evaluation(Report& report, const nn::Evaluation& e, const nn::Task& tas
     table.add({"perplexity per " + token, *e.text.perplexity, ""});
     table.add({"bits per character", *e.text.bits_per_character, ""});
     table.add({"bits per byte", *e.text.bits_per_byte, ""});
-  } else if (e.text.unknown_share) {
-    table.add({"unknown words, so no perplexity", percent(*e.text.unknown_share), ""});
   }
   for (const auto& [name, share] : info.accuracy_references) table.add({name, "", percent(share)});
   const std::string set =
@@ -57,7 +54,7 @@ void add_evaluation(Report& report, const nn::Evaluation& e, const nn::Task& tas
                         with_commas(task.evaluation_size()))
           : counted(e.sequences, "sequence");
   table.note = fmt::format("measured on {}, {}{}", set, counted(e.tokens, "target"),
-                           e.text.unknown_share ? fmt::format("; a token is a {}", token) : "");
+                           e.text.perplexity ? fmt::format("; a token is a {}", token) : "");
   if (const double guessing = std::log(double(info.classes)); e.loss > 1.5 * guessing)
     table.note += fmt::format(
         "\nthe loss is FAR ABOVE {:.4f}, that of equal probabilities for all tokens", guessing);

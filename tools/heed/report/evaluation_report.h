@@ -22,15 +22,14 @@ inline constexpr Column kEvaluationKeys[] = {{"loss"},
                                              {"evaluation_set"},
                                              {"perplexity"},
                                              {"bits_per_character"},
-                                             {"bits_per_byte"},
-                                             {"unknown_share"}};
+                                             {"bits_per_byte"}};
 
 /// Progress while nn::evaluate() calls its callback with (0, 0).
-inline constexpr const char* kCountingNgrams = "Counting the n-grams of the training text";
+inline constexpr const char* kCountingBigrams = "Counting the bigrams of the training text";
 
 /// Sets kEvaluationKeys and adds a table for text. A key whose value is undefined is null. The
 /// table contains loss, best possible loss and reference losses, as measured on these sequences and
-/// in expectation. For a text it also contains perplexity, bits and the share of unknown words.
+/// in expectation. For a text it also contains perplexity and bits.
 void add_evaluation(Report& report, const nn::Evaluation& e, const nn::Task& task);
 
 }  // namespace heed

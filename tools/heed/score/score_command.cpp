@@ -32,9 +32,8 @@ constexpr Column kTokenColumns[] = {{"position", "position"},
                                     {"alternative"},
                                     {"", "alternative"},
                                     {"alternative_log_probability", "its log p", "", "{:.4f}"}};
-constexpr Column kTotalKeys[] = {{"tokens"},       {"log_probability"},    {"loss"},
-                                 {"perplexity"},   {"bits_per_character"}, {"bits_per_byte"},
-                                 {"unknown_share"}};
+constexpr Column kTotalKeys[] = {{"tokens"},     {"log_probability"},    {"loss"},
+                                 {"perplexity"}, {"bits_per_character"}, {"bits_per_byte"}};
 constexpr Column kScoreKeys[] = {
     {"run"},  {"weights"}, {"seconds"}, rows("tokens", kTokenColumns), fields("total", kTotalKeys),
     {"files"}};
@@ -169,9 +168,9 @@ Report score(const ScoreArguments& a) {
   Table& table = report.table("tokens");
   table.rows = std::move(scores.table.rows);
   if (!a.text.empty()) table.shown = 20;
-  report.set("total", object_of(kTotalKeys, {scores.targets, scores.log_probability, loss,
-                                             quality.perplexity, quality.bits_per_character,
-                                             quality.bits_per_byte, quality.unknown_share}));
+  report.set("total", object_of(kTotalKeys,
+                                {scores.targets, scores.log_probability, loss, quality.perplexity,
+                                 quality.bits_per_character, quality.bits_per_byte}));
   report.line("total log p {:.4f} nats over {}, {:.4f} nats per token{}", scores.log_probability,
               counted(scores.targets, "token"), loss,
               quality.perplexity ? fmt::format(", perplexity {:.4f}", *quality.perplexity) : "");

@@ -163,10 +163,8 @@ constexpr Column kFileTaskKeys[] = {{"task"}, {"description"}, {"optimal_loss"},
 Report describe_file_task(const std::string& name) {
   const bool lines = name == "lines";
   const std::string what =
-      lines ? "each line of your file is a sequence; a tenth of them, at most 1000, is held out, "
-              "or the lines of --val-lines FILE"
-            : "the next character of your file; the last tenth of the file is held out, or "
-              "--val-text FILE";
+      lines ? "each line of your file is a sequence; a tenth of them, at most 1000, is held out"
+            : "the next character of your file; the last tenth of the file is held out";
   const std::string preset = nn::preset_of(name);
   Report report(kFileTaskKeys);
   report.set("task", name);
@@ -174,9 +172,9 @@ Report describe_file_task(const std::string& name) {
   report.set("presets", std::vector{preset});
   report.line("{}: {}\n", name, what);
   report.line(
-      "optimal loss  unknown; heed shows the losses of n-gram models of the same file beside the "
+      "optimal loss  unknown; heed shows the loss of a bigram model of the same file beside the "
       "model's loss");
-  report.line("tokens    characters; with --unit word: the most frequent --max-words words");
+  report.line("tokens    characters; with --unit word: words");
   if (lines)
     report.line("answers   --answer-after CHAR: only tokens after the first CHAR of a line count");
   report.line("train     heed train --{} FILE: the preset {}", name, preset);

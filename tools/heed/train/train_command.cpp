@@ -72,22 +72,19 @@ void warn_without_lock(const nn::LockedFolder& folder) {
 void check_moved(const nn::RunConfig& saved, const Command& c) {
   if (!nn::learns_file(saved)) return;  // RunFolder::load() rejects the file
   const bool lines = !saved.lines.empty();
-  for (const auto& [text_key, lines_key] : {std::pair("text", "lines"), {"val-text", "val-lines"}})
-    if (const char* wrong = lines ? text_key : lines_key; c.given(wrong))
-      usage_error("--{}: the run in {} learns {}; use --{}", wrong, c.text("resume"),
-                  lines ? "lines" : "a text", lines ? lines_key : text_key);
+  if (const char* wrong = lines ? "text" : "lines"; c.given(wrong))
+    usage_error("--{}: the run in {} learns {}; use --{}", wrong, c.text("resume"),
+                lines ? "lines" : "a text", lines ? "lines" : "text");
 }
 
 Report resume(TrainArguments& a, const Command& c) {
   const std::string moved = c.text(c.given("lines") ? "lines" : "text");
-  const std::string moved_val = c.text(c.given("val-lines") ? "val-lines" : "val-text");
-  const bool saves_path = !moved.empty() || !moved_val.empty();
-  if (saves_path) check_moved(nn::RunFolder(find_run(a.resume)).config(), c);
+  if (!moved.empty()) check_moved(nn::RunFolder(find_run(a.resume)).config(), c);
   a.run.ranks = join_ranks(!c.given("threads"));
   if (a.run.ranks && a.run.ranks->rank() > 0)
     return work_as_rank(*a.run.ranks, [&] {
       const nn::RunFolder folder(find_run(a.resume));
-      nn::Trainer trainer = nn::Trainer::from(folder.load(moved, nullptr, moved_val));
+      nn::Trainer trainer = nn::Trainer::from(folder.load(moved));
       apply_resume_settings(trainer, c);
       return trainer;
     });
@@ -97,7 +94,7 @@ Report resume(TrainArguments& a, const Command& c) {
   Progress progress(a.run.quiet);
   progress.at_work("Reading " + folder.text());
   std::vector<std::string> warnings;
-  nn::Snapshot snapshot = folder.load(moved, &warnings, moved_val);
+  nn::Snapshot snapshot = folder.load(moved, &warnings);
   nn::Trainer trainer = nn::Trainer::from(snapshot);
   progress.clear();
   for (const std::string& warning : warnings) print_error("warning: " + warning);
@@ -114,11 +111,11 @@ Report resume(TrainArguments& a, const Command& c) {
       !nothing.empty() && std::ranges::any_of(nn::verify_run(folder, false), [](const auto& file) {
         return !file.problem.empty();
       });
-  if (!nothing.empty() && !saves_path && !repairs) throw UsageError(nothing);
+  if (!nothing.empty() && moved.empty() && !repairs) throw UsageError(nothing);
   if (!nothing.empty() && c.json)
     usage_error("--json: {} is finished, so no step is done; leave out --json", folder.text());
   nn::RunFolder::remove_temporaries(locked);
-  if (saves_path || repairs) {  // commands such as eval and study also need the new path
+  if (!moved.empty() || repairs) {  // commands such as eval and study also need the new path
     snapshot.config = saved;
     folder.save(snapshot, config_notes());
     for (const auto& [name, text] : snapshot.logs)
@@ -129,8 +126,8 @@ Report resume(TrainArguments& a, const Command& c) {
     if (a.run.ranks) a.run.ranks->leave();
     Report report;
     report.fail(kOk, fmt::format("{}: {}", folder.text(),
-                                 saves_path ? "saved the new path of its text"
-                                            : "wrote the damaged copies of its state again"));
+                                 !moved.empty() ? "saved the new path of its text"
+                                                : "wrote the damaged copies of its state again"));
     return report;
   }
   const nn::RunConfig& config = trainer.config();
@@ -257,7 +254,7 @@ symbols that the source lacks get random weights with the mean and the deviation
 [Output]
 --resume accepts only --steps, --eval-every, --eval-train, --save-every, --patience, --target-loss,
 --target-accuracy, --sample-every, --sample-prompt, --accumulate, --threads,
---simd, --quiet, and --text, --lines, --val-text or --val-lines for a file that was moved. For a new run with the same configuration: heed train --config DIR/{}.)";
+--simd, --quiet, and --text or --lines for a file that was moved. For a new run with the same configuration: heed train --config DIR/{}.)";
 
 // Adds the settings of all modes.
 void add_settings(Command& c, const std::shared_ptr<TrainArguments>& a) {
@@ -306,7 +303,7 @@ void train_command(Command& c) {
       return run(*a, command);
     };
   };
-  std::vector<std::string> when_resumed = {"text", "lines", "val-text", "val-lines", "quiet"};
+  std::vector<std::string> when_resumed = {"text", "lines", "quiet"};
   when_resumed.insert(when_resumed.end(), std::begin(kResumedOptions), std::end(kResumedOptions));
   c.modes = {
       {.key = "resume",

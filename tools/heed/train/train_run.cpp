@@ -225,7 +225,7 @@ class ShownRun : public nn::TrainingRun {
   void on_evaluating(std::int64_t done, std::int64_t total, bool all) override {
     progress_.at_work(
         total == 0
-            ? std::string(kCountingNgrams)
+            ? std::string(kCountingBigrams)
             : fmt::format("{}: {} of {}", all ? "Final evaluation" : "Evaluating", done, total));
   }
 

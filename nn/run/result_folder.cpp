@@ -28,12 +28,12 @@ bool is_plain(const std::string& name) {
 
 }  // namespace
 
-ResultFolder::ResultFolder(const fs::path& folder, ResultKind kind)
+ResultFolder::ResultFolder(const fs::path& folder, std::string kind)
     : folder_(folder), kind_(std::move(kind)), lock_(folder) {
   std::error_code ignored;
   has_manifest_ =
       fs::symlink_status(folder_ / kManifest, ignored).type() != fs::file_type::not_found;
-  has_manifest_ ? read_manifest() : find_old_files();
+  if (has_manifest_) read_manifest();
 }
 
 ResultFolder::~ResultFolder() {
@@ -50,8 +50,8 @@ void ResultFolder::read_manifest() {
   lines.pop_back();  // "", or a name that a kill has truncated; its file was not written
   check<ValueError>(!lines.empty() && lines[0].starts_with("heed "), path,
                     "was not written by heed; move it, or choose another directory");
-  check<ValueError>(lines[0] == "heed " + kind_.name + " " + kVersion, path, "contains '", lines[0],
-                    "', not a ", kind_.name, " of this version; choose another directory");
+  check<ValueError>(lines[0] == "heed " + kind_ + " " + kVersion, path, "contains '", lines[0],
+                    "', not a ", kind_, " of this version; choose another directory");
   complete_ = lines.back() == kComplete;
   for (std::size_t i = 1; i + (complete_ ? 1 : 0) < lines.size(); ++i) {
     check<ValueError>(is_plain(lines[i]), path, "contains '", lines[i],
@@ -61,15 +61,8 @@ void ResultFolder::read_manifest() {
   }
 }
 
-void ResultFolder::find_old_files() {
-  for (const auto& entry : fs::directory_iterator(folder_))
-    old_.insert(entry.path().filename().string());
-  complete_ = !old_.empty() && kind_.is_old_result(old_);
-  std::erase_if(old_, [&](const auto& name) { return !complete_ || !kind_.is_file(name); });
-}
-
 bool ResultFolder::is_foreign() const {
-  if (has_manifest_ || complete_) return false;
+  if (has_manifest_) return false;
   const fs::directory_iterator files(folder_);
   return std::any_of(begin(files), end(files), [](const fs::directory_entry& file) {
     // A kill may have left a temporary file of the first manifest.
@@ -80,15 +73,10 @@ bool ResultFolder::is_foreign() const {
 void ResultFolder::check_replaceable() const {
   nn::check_replaceable(target(kManifest));
   for (const std::string& name : old_) nn::check_replaceable(target(name));
-  if (has_manifest_)
-    for (const auto& entry : fs::directory_iterator(lock_.path()))
-      check<IoError>(old_.contains(entry.path().filename().string()) ||
-                         !kind_.is_file(entry.path().filename().string()),
-                     "cannot replace " + entry.path().string(), "heed did not write it; move it");
 }
 
 std::string ResultFolder::manifest(const std::set<std::string>& names) const {
-  std::string text = "heed " + kind_.name + " " + kVersion + "\n";
+  std::string text = "heed " + kind_ + " " + kVersion + "\n";
   for (const std::string& name : names) text += name + "\n";
   return text;
 }

@@ -21,26 +21,16 @@
 
 namespace heed::nn {
 
-/// A kind of result.
-struct ResultKind {
-  std::string name;  ///< one word for messages and the manifest, such as "study"
-  /// Results of commit 77197984 have no manifest. A directory without a manifest has such a result
-  /// if this function is true for the names in it.
-  bool (*is_old_result)(const std::set<std::string>& names);
-  /// Returns whether a result may have a file of this name. In a directory with a result, such a
-  /// file that heed did not write prevents another result.
-  bool (*is_file)(const std::string& name);
-};
-
 /// Writes one result into a directory. The directory is locked during the lifetime of the object.
 class ResultFolder {
  public:
   static constexpr const char* kManifest = "heed-files.txt";  ///< name of the manifest
 
-  /// Creates the directory if it does not exist, locks it, and reads the manifest. Throws
-  /// FolderInUse if the directory is in use, ValueError if it has a result of another kind or an
-  /// invalid manifest, and IoError for other failures.
-  ResultFolder(const std::filesystem::path& folder, ResultKind kind);
+  /// Creates the directory if it does not exist, locks it, and reads the manifest. `kind` is one
+  /// word for messages and the manifest, such as "study". Throws FolderInUse if the directory is in
+  /// use, ValueError if it has a result of another kind or an invalid manifest, and IoError for
+  /// other failures.
+  ResultFolder(const std::filesystem::path& folder, std::string kind);
   /// Removes the files that this object wrote, unless complete() was called or the directory had
   /// files of an earlier result.
   ~ResultFolder();
@@ -51,9 +41,8 @@ class ResultFolder {
   bool holds_result() const { return complete_ || (has_manifest_ && !lock_.is_locked()); }
   /// Returns whether the directory contains files, but no result, not even an incomplete one.
   bool is_foreign() const;
-  /// Throws IoError if the directory is not writable, if a file of the old result cannot be removed
-  /// (nn::check_replaceable), or if a file of the new one may have the name of a file of the user.
-  /// Changes nothing. The first list() also calls it.
+  /// Throws IoError if the directory is not writable, or if a file of the old result cannot be
+  /// removed (nn::check_replaceable). Changes nothing. The first list() also calls it.
   void check_replaceable() const;
 
   /// Writes names into the manifest, before the caller writes these files. The first call marks the
@@ -73,11 +62,10 @@ class ResultFolder {
 
  private:
   void read_manifest();
-  void find_old_files();
   std::string manifest(const std::set<std::string>& names) const;
 
   std::filesystem::path folder_;
-  ResultKind kind_;
+  std::string kind_;
   LockedFolder lock_;
   bool has_manifest_ = false, complete_ = false;
   std::set<std::string> old_;  // files of the old result

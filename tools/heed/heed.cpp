@@ -2,8 +2,6 @@
 #include "tools/heed/heed.h"
 
 #include <fcntl.h>
-#include <pthread.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -46,28 +44,6 @@ void open_standard_streams() {
   for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
     if (::fcntl(stream, F_GETFD) < 0)
       std::ignore = ::open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY);
-}
-
-// Calls f with a stack that is large enough for the kernels' blocks and for recursion. If the stack
-// limit is below 8 MiB, f runs in a new thread with a stack of 8 MiB, and all other new threads get
-// a stack of this size, too.
-template <class F>
-void with_enough_stack(F f) {
-  constexpr std::size_t kEnough = 8 << 20;
-  rlimit limit{};
-  if (::getrlimit(RLIMIT_STACK, &limit) != 0 || limit.rlim_cur >= kEnough) return f();
-  pthread_attr_t attributes;
-  pthread_attr_init(&attributes);
-  pthread_attr_setstacksize(&attributes, kEnough);
-  pthread_setattr_default_np(&attributes);
-  pthread_t thread{};
-  const auto call = [](void* function) -> void* {
-    (*static_cast<F*>(function))();
-    return nullptr;
-  };
-  if (pthread_create(&thread, &attributes, call, &f) != 0) return f();
-  pthread_join(thread, nullptr);
-  pthread_attr_destroy(&attributes);
 }
 
 // Ends the process after an exception that cannot be thrown further, such as std::bad_alloc in a
@@ -167,11 +143,7 @@ int run_heed(int argc, char** argv, Commands (*all)()) {
   open_standard_streams();
   std::set_terminate(end_process);
   std::signal(SIGXFSZ, SIG_IGN);  // makes a write beyond the file size limit fail with an error
-  int code = kBug;
-  with_enough_stack([&] {
-    code = leave_ranks(exit_code_of([&] { return as_rank([&] { return run(argc, argv, all); }); }));
-  });
-  return code;
+  return leave_ranks(exit_code_of([&] { return as_rank([&] { return run(argc, argv, all); }); }));
 }
 
 }  // namespace heed

@@ -3,7 +3,7 @@
 
 #include "nn/lab.h"
 #include "tests/support/catch.h"
-#include "tests/support/files.h"
+#include "tests/support/disk.h"
 
 namespace {
 

@@ -92,7 +92,7 @@ TEST_CASE("n is the number of runs in the mean") {
   CHECK(*json.find("settings")->items()[0].find("n") == 2);
   CHECK(curves_chart(c).title.find("mean of 2 seeds") != std::string::npos);
   const testing::Folder folder;
-  nn::ResultFolder result(folder.path(), {"comparison", {}, nullptr});
+  nn::ResultFolder result(folder.path(), "comparison");
   std::ifstream csv(write_comparison(result, {c})[0]);
   std::string line;
   std::getline(csv, line), std::getline(csv, line);
@@ -109,7 +109,7 @@ TEST_CASE("lines of CSV of several tasks have the options that differ in the tas
   CHECK_THAT(csv, Catch::Matchers::StartsWith("task,setting,options,n,final_mean,"));
   CHECK_THAT(csv, Contains("\ncopy,all runs,{},1,1.0,,1.0,,,"));
   const testing::Folder folder;
-  nn::ResultFolder result(folder.path(), {"comparison", {}, nullptr});
+  nn::ResultFolder result(folder.path(), "comparison");
   const std::string file = autograd::read_file(write_comparison(result, tasks)[0].string());
   CHECK_THAT(file, Catch::Matchers::StartsWith("task,kv-heads,lr,setting,quantity,target,n,"));
   for (const char* line : {"\ninduction,2,,kv-heads=2,loss,,1,", "\ncopy,,0.5,lr=0.5,loss,,1,",

@@ -16,7 +16,6 @@ kept=$(result)
 expect 0 eval text --json; is_json_line; loss=$(value loss)
 close "$(value perplexity)" "exp($loss)"
 close "$(value bits_per_character)" "$loss / log(2)"
-close "$(value unknown_share)" 0
 checks=$((checks + 1)); awk "BEGIN { exit !($(value bits_per_byte) < $(value bits_per_character)) }" || fail "$what: bytes"
 expect 0 eval text; out_has "perplexity per character"; out_has "bits per byte"; out_has "a token is a character"
 expect 0 train --text text.txt "${small[@]}" --context 16 --out again --json; out_has '"perplexity":'
@@ -86,7 +85,7 @@ for option in "split unordered" "split-seed 3" "train-share 0.3"; do
   # shellcheck disable=SC2086
   refuses 2 "changes which sequences are held out, and the run trained on some of them" eval modadd --task-$option
 done
-refuses 2 "--task-colors" eval induction --task-colors 3
+refuses 2 "--task-symbols" eval induction --task-symbols 3
 refuses 2 "--text is for runs on a text, and this run learned the task induction" eval induction --text other.txt
 refuses 2 "--stride is for runs on a text" eval induction --stride 4
 

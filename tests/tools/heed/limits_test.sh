@@ -94,14 +94,8 @@ ok test -z "$(tr -d '[:print:]\n' < out)"
 # --- the run may be given as an argument or as the option --run
 expect 0 eval --run run --sequences 8; out_has "best possible"
 
-# --- a small stack, little memory, or few file handles: heed either succeeds or prints one line that names the
+# --- little memory, or few file handles: heed either succeeds or prints one line that names the
 # exhausted resource
-for stack in 64 200; do
-  under "ulimit -s $stack" expect 0 train reverse "${tiny[@]}" --steps 2 --quiet --threads 2 --out "stack-$stack"
-  under "ulimit -s $stack" expect 0 study "stack-$stack"
-  under "ulimit -s $stack" expect 0 gradcheck softmax --order 1
-  same run/model.safetensors "stack-$stack/model.safetensors"
-done
 # Finds the smallest limit in kB, to 1,000 kB, at which heed starts. Below it, the dynamic loader has too little memory,
 # and what happens depends on the loader.
 starts() { (ulimit -v "$1"; exec "$heed" --version) > out 2> err; }

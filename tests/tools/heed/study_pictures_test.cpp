@@ -121,7 +121,7 @@ TEST_CASE("pictures have the maps of all heads or of one, and their metadata nam
   const Folder folder;
   const nn::Study& s = windowed_study();
   const PictureSource source{"runs/first", "crc32c 01234567", {"png", "svg"}};
-  nn::ResultFolder result(folder.path(), {"study", {}, nullptr});
+  nn::ResultFolder result(folder.path(), "study");
   const auto files = draw_pictures(result, map_pictures(s, texts(), nn::HeadIndex{1, 0}), source);
   REQUIRE(files.size() == 16);
   const auto scores = s.by_layer(&nn::LayerStudy::scores);

@@ -40,14 +40,4 @@ escaped raw > expected; same expected out; ok grep -qF "$run" raw.err
 at_terminal '"$heed" '"${generate/$run/\$\'r\\e[1m\'}"' > piped'
 same piped raw; out_has 'r\x1b[1m: 400 tokens in '
 
-# --- errors state the beginning and the length of a long value. A path is shown as a whole
-long=$(printf '%20000s' | tr ' ' a) start=${long:0:200}
-refuses 2 "needs a number" train --lr "$long"; err_has "got '$start...' (20,000 characters)"
-refuses 2 "is not one of induction" tasks "$long"; err_has "'$start...' (20,000 characters)"
-refuses 2 "unknown option --${start:2}... (20,002 characters)" train "--$long"
-printf '[train]\n%s = 3\n' "$long" > bad.toml
-refuses 2 "[train] has no key '$start...' (20,000 characters)" train --config bad.toml
-path=$(printf '%1000s' | tr ' ' d)/x
-expect 4 info "$path"; err_has "'$path'"
-
 end_of_checks

@@ -187,32 +187,12 @@ std::vector<std::string> chosen_against(const std::string& given,
   return chosen;
 }
 
-// Returns whether a comparison that heed wrote at commit 77197984 may have a file of this name.
-// Such a comparison has no manifest. Pictures of runs of several tasks are named after the tasks.
-bool is_old_file(const std::string& name) {
-  std::vector<std::string> tasks = nn::task_names();
-  tasks.insert(tasks.end(), {"text", "lines", "majority", "parity"});
-  std::set<std::string> names = {"compare.csv", "runs.csv", "curves.csv", "heads.csv"};
-  for (const char* picture : {"curves", "against", "steps"}) {
-    names.insert(fmt::format("{}.png", picture));
-    for (const std::string& task : tasks) names.insert(fmt::format("{}-{}.png", picture, task));
-  }
-  return names.contains(name);
-}
-
-bool is_old_comparison(const std::set<std::string>& names) {
-  return names.contains("compare.csv") && names.contains("runs.csv") &&
-         names.contains("curves.csv") && std::ranges::any_of(names, [](const std::string& name) {
-           return name.starts_with("curves") && name.ends_with(".png") && is_old_file(name);
-         });
-}
-
 std::vector<fs::path> write_files(const fs::path& folder, const std::vector<RunComparison>& tasks,
                                   const std::vector<std::string>& against) {
   const auto suffix = [&](std::size_t i) {
     return tasks.size() > 1 ? "-" + tasks[i].task() : std::string();
   };
-  nn::ResultFolder out(folder, {"comparison", is_old_comparison, is_old_file});
+  nn::ResultFolder out(folder, "comparison");
   // Lists all names first. If the user has a file of one of these names, list() throws before any
   // file is written.
   std::vector<std::string> names{"compare.csv", "runs.csv", "curves.csv"};

@@ -2,11 +2,8 @@
 
 #include <unistd.h>
 
-#include <cctype>
 #include <cmath>
-#include <cstring>
 
-#include "autograd/base/utf8.h"
 #include "nn/train/build.h"
 #include "tools/plot/text.h"
 
@@ -38,40 +35,6 @@ std::string with_options(std::string_view text) {
   }
 }
 
-std::string with_short_values(std::string_view text) {
-  constexpr std::size_t kMost = 200, kLongestPath = 4096;  // characters, bytes (PATH_MAX of Linux)
-  const auto is_letter = [&](std::size_t at) {
-    return at < text.size() && (std::isalnum(std::uint8_t(text[at])) || (text[at] & 0x80) != 0);
-  };
-  std::string out;
-  for (std::size_t begin = 0, end = 0; begin < text.size(); begin = end) {
-    std::string_view quote = text.substr(begin, 1);
-    if ((quote == "'" || quote == "\"") && (begin == 0 || !is_letter(begin - 1))) {
-      end = ++begin;
-      while ((end = std::min(text.find(quote, end), text.size())) < text.size() &&
-             is_letter(end + 1))
-        ++end;
-    } else {
-      quote = "";
-      end = std::min(text.find_first_of(" \n'\"", begin), text.size());
-      if (end == begin) ++end;
-      if (end > begin + 1 && std::strchr(",;:", text[end - 1])) --end;  // not a part of the value
-    }
-    const std::string_view value = text.substr(begin, end - begin);
-    std::size_t length = 0, kept = value.size();  // characters of the value, bytes that are printed
-    for (std::size_t at = 0; at < value.size(); ++length) {
-      if (length == kMost) kept = at;
-      if (!autograd::next_code_point(value, at)) ++at;
-    }
-    const bool may_be_path = value.size() < kLongestPath && value.find('/') != value.npos;
-    const bool is_cut = kept < value.size() && !may_be_path;
-    out.append(quote).append(is_cut ? value.substr(0, kept) : value).append(is_cut ? "..." : "");
-    if (!quote.empty() && end < text.size()) out += text[end++];
-    if (is_cut) out += fmt::format(" ({} characters)", with_commas(std::int64_t(length)));
-  }
-  return out;
-}
-
 void put_text(std::FILE* stream, std::string_view text) {
   std::string visible;
   if (::isatty(::fileno(stream)) != 0) {
@@ -90,10 +53,9 @@ void set_error_prefix(const std::string& prefix) { error_prefix = prefix; }
 
 void print_error(std::string_view text) {
   std::string line = "heed: " + error_prefix;
-  for (const char c : with_short_values(with_options(text)))
-    line += c == '\n' || c == '\r' ? ' ' : c;
+  for (const char c : with_options(text)) line += c == '\n' || c == '\r' ? ' ' : c;
   std::fflush(stdout);
-  put_text(stderr, plot::visible_text(line) + "\n");
+  put_text(stderr, line + "\n");
 }
 
 namespace {

@@ -72,13 +72,8 @@ void print(fmt::format_string<Args...> text, Args&&... args) {
 /// Replaces each key in backquotes by the option of the program: `d_model` becomes --d-model. The
 /// error texts of the libraries contain keys in backquotes.
 std::string with_options(std::string_view text);
-/// Cuts each quoted text and each word that is longer than 200 characters, and states its length:
-/// 'aaa...' (20,000 characters). A text with a slash may be a path, which is useful only as a
-/// whole. It is cut only if it is longer than any path, 4,095 bytes.
-std::string with_short_values(std::string_view text);
 /// Prints one line to stderr: "heed: ", the prefix if one is set ("rank 3: "), and the text after
-/// with_options() and with_short_values(). Line breaks in the text become blanks. Other control
-/// characters and invalid UTF-8 are escaped, also in a file or a pipe.
+/// with_options(). Line breaks in the text become blanks.
 void print_error(std::string_view text);
 /// Sets the prefix of all later errors.
 void set_error_prefix(const std::string& prefix);

@@ -122,7 +122,7 @@ void Progress::warn(const std::string& text) {
   const std::lock_guard lock(mutex_);
   wipe();
   if (color_) std::fputs("\033[31m", stderr);
-  put_text(stderr, plot::visible_text(with_short_values(text)) + (color_ ? "" : "\n"));
+  put_text(stderr, text + (color_ ? "" : "\n"));
   if (color_) std::fputs("\033[0m\n", stderr);
   last_output_ = clock_.seconds();
 }

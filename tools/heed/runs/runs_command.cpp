@@ -114,7 +114,7 @@ Report list_runs(const std::string& folder) {
                                 plot::visible_text(from.text()), weights.text());
     if (problem.as<std::string>())
       table.note += fmt::format("{} cannot be read: {}\n", plot::visible_text(run.text()),
-                                plot::visible_text(with_short_values(problem.text())));
+                                plot::visible_text(problem.text()));
   }
   return report;
 }

@@ -14,44 +14,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Names of the files of a study that heed wrote at commit 77197984, without a manifest. A directory
-// with one of kOldMarks contains such a study. Names of pictures have no extension here.
-const std::vector<std::string> kOldMarks = {"arrays.safetensors", "compare.csv", "over_time.csv",
-                                            "circuits.safetensors", "report.html"};
-constexpr std::string_view kOldFiles[] = {"over_time.json", "cells.csv"};
-constexpr std::string_view kOldPictures[] = {
-    "over_time",   "patching", "patching_heads", "by_distance",    "lens",
-    "attribution", "effects",  "edges",          "paths",          "qk",
-    "ov",          "composed", "positions",      "distance_curves"};
-constexpr std::string_view kOldMaps[] = {"weights", "dA", "dS", "outputs"};
-
-// Returns `name` with each number replaced by "N": "dS_LNHN" for "dS_L0H1".
-std::string without_numbers(const std::string& name) {
-  std::string text;
-  for (const char c : name)
-    if (c < '0' || c > '9')
-      text += c;
-    else if (!text.ends_with('N'))
-      text += 'N';
-  return text;
-}
-
-bool is_old_study(const std::set<std::string>& names) {
-  return std::ranges::any_of(kOldMarks, [&](const auto& mark) { return names.contains(mark); });
-}
-
-bool is_old_study_file(const std::string& name) {
-  if (std::ranges::count(kOldMarks, name) + std::ranges::count(kOldFiles, name) > 0) return true;
-  if (!name.ends_with(".png") && !name.ends_with(".svg")) return false;
-  const std::string stem = name.substr(0, name.size() - 4);
-  return std::ranges::count(kOldPictures, stem) > 0 ||
-         std::ranges::any_of(kOldMaps, [&](std::string_view map_name) {
-           const std::string map(map_name);
-           return stem == map || stem == map + "_difference" ||
-                  without_numbers(stem) == map + "_LNHN";
-         });
-}
-
 // Appends a row to `table` for each cell of an array [1, H, Tq, Tk].
 void append_cells(std::string& table, std::string_view quantity, std::size_t layer,
                   const nn::Tensor& array) {
@@ -73,8 +35,7 @@ std::unique_ptr<nn::ResultFolder> open_study_folder(const std::string& out,
   const bool no_alternative = overwrite || !out.empty();
   for (int n = 2;; ++n) {
     try {
-      auto study = std::make_unique<nn::ResultFolder>(
-          folder, nn::ResultKind{"study", is_old_study, is_old_study_file});
+      auto study = std::make_unique<nn::ResultFolder>(folder, "study");
       if (overwrite && study->is_foreign())
         usage_error("--overwrite: {} contains files, but no study; choose another directory",
                     folder.string());

@@ -287,11 +287,11 @@ void train_command(Command& c) {
   c.name = "train", c.what = "train a model on a task or on your text";
   c.examples =
       "  heed train\n"
-      "  heed train markov --steps 300 --seed 7 --out runs/my-markov --overwrite\n"
-      "  heed train --resume runs/my-markov --steps 600\n"
+      "  heed train markov --steps 300 --seed 7 --out runs/chain --overwrite\n"
+      "  heed train --resume runs/chain --steps 600\n"
       "  heed train --text README.md --steps 200\n"
       "  heed train induction --layers 1 --dry-run\n"
-      "  heed train --from runs/my-markov --steps 100 --lr 1e-3 --train-only 'blocks.0.*'";
+      "  heed train --from runs/chain --steps 100 --lr 1e-3 --train-only 'blocks.0.*'";
   c.notes = fmt::format(kTrainNotes, nn::RunFolder::kAudit, nn::RunFolder::kHeads,
                         nn::RunFolder::kSamples, nn::RunFolder::kConfig);
   auto a = std::make_shared<TrainArguments>();

@@ -212,7 +212,7 @@ void add_run(Table& table, const nn::RunFolder& run) {
     const bool has_path = problem.find(path) != problem.npos;
     const std::string why = has_path ? problem : path + ": " + problem;
     table.add({path, run.text(), name, "damaged", Value(), why});
-    table.note += plot::visible_text(with_short_values(why)) + "\n";
+    table.note += plot::visible_text(why) + "\n";
   }
 }
 

@@ -122,14 +122,6 @@ void check_separable(const Transformer& model, std::string_view caller) {
                     "the output of one component cannot be separated from the stream");
 }
 
-Tensor without_division(const std::optional<Norm>& norm, const Tensor& x) {
-  if (!norm) return x;
-  const auto* layer = std::get_if<LayerNorm>(&norm->norm);
-  const Tensor weight = layer ? layer->weight : std::get<RMSNorm>(norm->norm).weight;
-  const Tensor centered = layer ? x - mean(x, {-1}, true) : x;
-  return weight.defined() ? centered * to(weight, x.dtype()) : centered;
-}
-
 std::vector<double> to_doubles(const Tensor& x) { return to(x, float64).to_vector<double>(); }
 
 Tensor weights_of(const Tensor& scores, const MultiHeadAttention& attention) {

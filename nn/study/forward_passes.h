@@ -77,11 +77,6 @@ void check_finite(double value, std::string_view caller, const std::string& what
 /// cannot be separated from the stream.
 void check_separable(const Transformer& model, std::string_view caller);
 
-/// Subtracts from x [..., d_model] its mean, and multiplies by the weight of the norm. The bias and
-/// the division by the scale of x are left out. An RMSNorm does not subtract the mean. Without a
-/// norm, returns x.
-Tensor without_division(const std::optional<Norm>& norm, const Tensor& x);
-
 /// Returns the elements of a tensor of any dtype as doubles.
 std::vector<double> to_doubles(const Tensor& x);
 /// Returns the weights of changed scores S [B, H, Tq, Tk] of an attention, float64: the softmax of

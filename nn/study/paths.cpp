@@ -100,11 +100,11 @@ Path parse_path(std::string_view what, const std::string& text, const Transforme
 const char* site_of(Receiver::Kind kind) { return kProjections[kind].site; }
 
 Tensor project(const Receiver& r, const Tensor& x, const AttentionWeights& weights,
-               const MultiHeadAttention::Options& o, bool bias) {
+               const MultiHeadAttention::Options& o) {
   const Projection& p = kProjections[r.kind];
   const std::int64_t head = r.kind == Receiver::kQuery ? r.head : o.kv_head(r.head);
   const Tensor y = matmul(x, select(weights.*p.weight, 0, head)), b = weights.*p.bias;
-  return bias && b.defined() ? y + select(b, 0, head) : y;
+  return b.defined() ? y + select(b, 0, head) : y;
 }
 
 Component component_of(const Receiver& r) {

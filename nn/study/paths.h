@@ -54,7 +54,7 @@ const char* site_of(Receiver::Kind kind);
 /// x [..., d_model] is the stream after the receiver's norm. `weights` are stored in the form
 /// AttentionForm::kPerHead.
 Tensor project(const Receiver& r, const Tensor& x, const AttentionWeights& weights,
-               const MultiHeadAttention::Options& o, bool bias = true);
+               const MultiHeadAttention::Options& o);
 /// Returns the component that a receiver belongs to. It must not be kLogits.
 Component component_of(const Receiver& receiver);
 /// Returns the name of a path: "L0H0:K:L1H1:logits" or, for an edge, "L0H0:K:L1H1".

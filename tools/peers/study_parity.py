@@ -5,10 +5,9 @@
     V/bin/python tools/peers/study_parity.py build/release/heed
 
 Each receiver of the forward pass below reads its own copy of the stream. Every intervention has a parameter t: the
-effect is L(1) - L(0), and the prediction is dL/dt at 0. Circuits are plain matrix products, with eigenvalues by
-numpy.linalg. For each run below, the script trains a small model in float64 and prints the largest error by kind of
-table; `mlps` are edges and paths with --through-mlps, `maps` and `numbers` those of --circuits. The error of a
-table's column is its largest difference, divided by the column's largest magnitude. It must be at most 1e-9."""
+effect is L(1) - L(0), and the prediction is dL/dt at 0. For each run below, the script trains a small model in float64
+and prints the largest error by kind of table; `mlps` are edges and paths with --through-mlps. The error of a table's
+column is its largest difference, divided by the column's largest magnitude. It must be at most 1e-9."""
 import argparse
 import json
 import re
@@ -24,20 +23,20 @@ import torch
 from safetensors.torch import load_file
 
 BOUND, SAMPLES = 1e-9, 5
-COLUMNS = ["heads", "edges", "paths", "mlps", "cells", "maps", "numbers"]
+COLUMNS = ["heads", "edges", "paths", "mlps", "cells"]
 TOKENS = "abcdefghij^"
 TASK = ("train induction --task-vocabulary 10 --task-periods 3..8 --context 22 --d-model 16 --dtype float64 "
         "--steps 60 --lr 0.01 --eval-every 0 --quiet")
-RUNS = {  # options of heed train, the replacement, and options of --circuits
-    "learned, GELU, biases": ("--positions learned --heads 2 --mlp --bias", "mean", []),
+RUNS = {  # options of heed train, and the replacement
+    "learned, GELU, biases": ("--positions learned --heads 2 --mlp --bias", "mean"),
     "RoPE, RMSNorm, shared keys, SwiGLU": (
         "--norm-kind rmsnorm --heads 4 --kv-heads 2 --d-head 6 --d-value 5 --mlp --mlp-act swiglu "
-        "--residual-scale 1/sqrt-2-layers", "resample", ["--distance", "3"]),
+        "--residual-scale 1/sqrt-2-layers", "resample"),
     "sinusoidal, no norm, sink, soft cap": (
         "--norm none --positions sinusoidal --heads 2 --sink learned --soft-cap 2 --scale learned --mlp "
-        "--mlp-act relu --bias", "mean", []),
-    "RoPE, QK-norm, 3 layers, no MLP": ("--layers 3 --heads 2 --qk-norm --sink zero --bias", "zero", []),
-    "ALiBi, window, RMSNorm": ("--norm-kind rmsnorm --positions alibi --heads 4 --window 7 --mlp", "mean", []),
+        "--mlp-act relu --bias", "mean"),
+    "RoPE, QK-norm, 3 layers, no MLP": ("--layers 3 --heads 2 --qk-norm --sink zero --bias", "zero"),
+    "ALiBi, window, RMSNorm": ("--norm-kind rmsnorm --positions alibi --heads 4 --window 7 --mlp", "mean"),
 }
 
 
@@ -67,13 +66,13 @@ class Model:
             w[f"O{l}"] = w[f"blocks.{l}.proj.weight"].T.reshape(self.H, dv, D) * self.rs
             w[f"bO{l}"] = w.get(f"blocks.{l}.proj.bias", torch.zeros(D).double()) * self.rs
 
-    def norm(self, name, x, linear=False):  # linear: without the division and the bias
+    def norm(self, name, x):
         if name + ".weight" not in self.w:
             return x
         if self.o["norm-kind"] == "layernorm" and "attn" not in name:
             x = x - x.mean(-1, keepdim=True)
-        x = x if linear else x / (x.square().mean(-1, keepdim=True) + 1e-5).sqrt()
-        return x * self.w[name + ".weight"] + (0 if linear else self.w.get(name + ".bias", 0))
+        x = x / (x.square().mean(-1, keepdim=True) + 1e-5).sqrt()
+        return x * self.w[name + ".weight"] + self.w.get(name + ".bias", 0)
 
     def rotate(self, x, positions):  # x [..., n, d], positions [n]
         if self.o["positions"] != "rope":
@@ -82,8 +81,8 @@ class Model:
         a, b = x.chunk(2, -1)
         return torch.cat([a * angles.cos() - b * angles.sin(), b * angles.cos() + a * angles.sin()], -1)
 
-    def project(self, kind, l, h, x, bias=True):  # x is a stream after the norm; queries include the scale
-        y = x @ self.w[f"{kind}{l}"][h] + (self.w[f"b{kind}{l}"][h] if bias else 0)
+    def project(self, kind, l, h, x):  # x is a stream after the norm; queries include the scale
+        y = x @ self.w[f"{kind}{l}"][h] + self.w[f"b{kind}{l}"][h]
         y = y if kind == "V" else self.norm(f"blocks.{l}.attn.{kind.lower()}_norm", y)
         scale = self.w[f"blocks.{l}.attn.scale"][h] if self.o["scale"] == "learned" else self.d ** -0.5
         return y * scale if kind == "Q" else y
@@ -299,69 +298,18 @@ def compare_cells(c, m):
                     table(report, "cells", ["cells", "gradient", "effect"], "Cut cells")], [[len(cells), *cut(cells)]])
 
 
-def summary(M, n):
-    """Returns the sum of eigenvalues divided by the sum of their magnitudes, and the share of diagonal maxima."""
-    values = np.linalg.eigvals(M[:n, :n].numpy())
-    return values.sum().real / np.abs(values).sum(), (M[:n, :n].numpy().argmax(1) == np.arange(n)).mean()
-
-
-def compare_circuits(c, m, distance):
-    report = c.study("--circuits", *distance)
-    arrays, w, D = load_file(c.run / "s/circuits.safetensors"), m.w, int(distance[1]) if distance else None
-    E, U = w["tok.weight"], w["head.weight"] - w["head.weight"].mean(0)
-    P = w.get("pos.weight", torch.zeros(1, E.shape[1]).double())
-    seen = [m.norm(f"blocks.{l}.ln1", E + P.mean(0)) for l in range(m.layers)]
-
-    def scores(l, h, x, y, distances, bias=True):
-        q, k = m.project("Q", l, h, x, bias), m.project("K", l, h, y, bias)
-        return sum(m.rotate(q, torch.full((len(q),), d)) for d in distances) / len(distances) @ k.T
-
-    def to_logits(l, h, x, bias=True):
-        return m.norm("ln", m.project("V", l, h, x, bias) @ w[f"O{l}"][h], linear=True) @ U.T
-    ours, theirs = table(report, "weights", ["head", "matching", "diagonal", "OV copying", "OV diagonal", "slope",
-                                             "peak distance"], "Heads"), []
-    for name, *_ in ours:
-        (l, h), peak = numbers(name), None
-        maps = {"qk": scores(l, h, seen[l], seen[l], [D or 0]), "ov": to_logits(l, h, seen[l])}
-        if "pos.weight" in w:
-            maps["positions"] = scores(l, h, *[m.norm(f"blocks.{l}.ln1", P + E.mean(0))] * 2, [0])
-        if m.o["positions"] == "rope":
-            every = torch.stack([scores(l, h, seen[l], seen[l], [d]).flatten() for d in range(m.T)])
-            maps["curve"], maps["curve_deviation"] = every.mean(1), every.std(1, correction=0)
-            peak = int(maps["curve"].argmax())
-        for name, M in maps.items():
-            c.add("maps", arrays[f"blocks.{l}.{name}"][h].view(-1, 1).numpy(), M.reshape(-1, 1).numpy())
-        theirs.append([*summary(maps["qk"], len(U)), *summary(maps["ov"], len(U)), m.slope(h) or None, peak])
-    c.add("numbers", [row[1:] for row in ours], theirs)
-
-    ours, theirs = table(report, "weights", ["a", "kind", "b", "score", "matching", "diagonal"], "Pairs"), []
-    for row in ours:
-        a, kind, b, name = numbers(row[0]), row[1], numbers(row[2]), ":".join(row[:3])
-        out = m.norm(f"blocks.{b[0]}.ln1", m.project("V", *a, seen[a[0]], False) @ w[f"O{a[0]}"][a[1]], linear=True)
-        streams = (out, seen[b[0]]) if kind == "Q" else (seen[b[0]], out)
-        over = range(1, m.T) if D is None else [D]
-        M = to_logits(*b, out, False) if kind == "V" else scores(*b, *streams, over, False)
-        Q, K, V, O = ([w[f"{k}{l}"][h] for l, h in (a, b)] for k in "QKVO")
-        QK, OV = Q[1] @ K[1].T, [V[i] @ O[i] for i in (0, 1)]
-        product, factor = {"K": (QK @ OV[0].T, QK), "Q": (OV[0] @ QK, QK), "V": (OV[0] @ OV[1], OV[1])}[kind]
-        theirs.append([(product.norm() / (OV[0].norm() * factor.norm())).item(), *summary(M, len(U))])
-        if name in arrays:  # at most 12 composed maps are stored
-            c.add("maps", arrays[name].view(-1, 1).numpy(), M.reshape(-1, 1).numpy())
-    c.add("numbers", [row[3:] for row in ours], theirs)
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("heed", type=Path, metavar="HEED", help="path of heed, such as build/release/heed")
     heed, failed = str(parser.parse_args().heed.resolve()), 0
     warnings.simplefilter("ignore", FutureWarning)  # of torch.func
     print(f"{'largest error':38s}" + "".join(f"{column:>10s}" for column in COLUMNS))
-    for name, (options, how, distance) in RUNS.items():
+    for name, (options, how) in RUNS.items():
         with tempfile.TemporaryDirectory() as folder:
             run = Path(folder) / "run"
             subprocess.run([heed, *TASK.split(), *options.split(), "--out", run], check=True, stdout=subprocess.DEVNULL)
             c, m = Comparison(heed, run), Model(run)
-            compare_effects(c, m, how), compare_cells(c, m), compare_circuits(c, m, distance)
+            compare_effects(c, m, how), compare_cells(c, m)
         errors = {column: np.max(e) for column, e in c.found.items() if e}  # NaN if an error is NaN
         bad = [column for column, e in errors.items() if not (e <= BOUND)]
         failed += bool(bad)

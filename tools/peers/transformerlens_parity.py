@@ -8,11 +8,10 @@ TransformerLens 4 does not have HookedTransformer. For each run below, the scrip
 with heed, builds a HookedTransformer from model.safetensors (no folding, no centering, no added BOS), and prints one
 line. The error of a table or an array is its largest difference, divided by its largest entry in TransformerLens.
 A column is the largest error of:
-  logits       logits minus their mean at all positions, and L for each logit at the last position
+  logits       L for each logit at the last position: the logit minus the mean logit
   values       arrays of arrays.safetensors for which TransformerLens has a hook
   gradients    gradients of L at these arrays
   scores       scores of heads; TransformerLens has patterns for previous_token, duplicate_token and induction
-  attribution  direct logit attribution
   patched      shares and jackknife errors of patches of pairs of prompts, in both directions
   predicted    shares that the gradient predicts
 All errors must be at most 1e-9."""
@@ -35,7 +34,7 @@ from safetensors.torch import load_file
 from transformer_lens import HookedTransformer, HookedTransformerConfig
 
 BOUND = 1e-9
-COLUMNS = ["logits", "values", "gradients", "scores", "attribution", "patched", "predicted"]
+COLUMNS = ["logits", "values", "gradients", "scores", "patched", "predicted"]
 TOKENS = "abcdefghij^"  # token i of the task; ^ is never predicted
 TASK = ("train induction --task-vocabulary 10 --task-periods 3..8 --context 24 --layers 2 --d-model 16 "
         "--form per_head --dtype float64 --steps 80 --lr 0.01 --eval-every 0 --quiet")
@@ -119,16 +118,9 @@ def ids_of(text):
     return torch.tensor([[TOKENS.index(c) for c in text]])
 
 
-def margin(report):
-    """Returns L of a report as a function of the logits, its positions, and the ids of the tokens that it compares."""
-    at, _, right, wrong, _ = zip(*table(report, "margin"))
-    at, right, wrong = list(at), [TOKENS.index(c) for c in right], [TOKENS.index(c) for c in wrong]
-    return lambda logits: (logits[:, at, right] - logits[:, at, wrong]).mean(1), at, right, wrong
-
-
-def compare_arrays(model, report, arrays, found):
+def compare_arrays(model, report, right, wrong, arrays, found):
     ids = ids_of(report["tokens"])
-    cache, _ = run_with_gradients(model, ids, margin(report)[0])
+    cache, _ = run_with_gradients(model, ids, lambda x: x[:, -1, TOKENS.index(right)] - x[:, -1, TOKENS.index(wrong)])
     for name, ours in arrays.items():
         site = name.removesuffix("_grad")
         if site in cache:
@@ -152,29 +144,6 @@ def scores_of(A, tokens, window):
             "relative_entropy": (entropy / keys.double().log())[keys > 1].mean(),
             "largest_weight": A.max(1).values.mean(), "first_token": A[1:, 0].mean(),
             "current_token": A.diagonal()[1:].mean(), "softmax_gain": (A * (1 - A)).sum(1)[keys > 1].mean()}
-
-
-def compare_attribution(model, report, found):
-    _, at, right, wrong = margin(report)
-    _, cache = model.run_with_cache(ids_of(report["tokens"]), prepend_bos=False)
-    heads, names = cache.stack_head_results(return_labels=True)
-    parts = dict(zip(names, heads)) | {"embedding": cache["hook_embed"]}
-    if "hook_pos_embed" in cache:
-        parts["position"] = cache["hook_pos_embed"]
-    for l in range(model.cfg.n_layers):
-        parts[f"L{l} bias"] = model.b_O[l].expand_as(parts["embedding"])
-        if not model.cfg.attn_only:
-            parts[f"L{l} MLP"] = cache[f"blocks.{l}.hook_mlp_out"]
-    direction = (model.W_U[:, right] - model.W_U[:, wrong]).T  # [positions, d_model]
-    values, has_norm = {}, model.cfg.normalization_type is not None
-    if has_norm and hasattr(model.ln_final, "b"):
-        values["norm's bias"] = (model.ln_final.b * direction).sum(1).mean().item()
-    for name, x in zip(parts, cache.apply_ln_to_stack(torch.stack(list(parts.values())))):
-        values[name] = ((x * model.ln_final.w if has_norm else x)[0, at] * direction).sum(1).mean().item()
-    ours = {row[0]: row[1] for row in table(report, "attribution", "Direct logit attribution")}
-    theirs = {name: x for name, x in values.items() if x != 0}  # heed has no row for a bias that does not exist
-    names = sorted(ours.keys() | theirs.keys())
-    found["attribution"].append(error([ours.get(n, math.nan) for n in names], [theirs.get(n, math.nan) for n in names]))
 
 
 def patches(model, clean_ids, corrupt_ids, objective, denoise):
@@ -225,14 +194,9 @@ def compare_patches(model, study, file, found):
 
 
 def compare_logits(model, study, prompt, found):
-    logits = model(ids_of("^" + prompt), prepend_bos=False)[0]
-    theirs, ours, at_last = logits - logits.mean(1, keepdim=True), [], []
-    for c in TOKENS[:10]:
-        report = study("--prompt", prompt, "--of", f"logit:{c}", "--attribute", "--samples", "2")
-        at_last.append(report["value"])
-        ours.append([math.log(r[4]) for r in sorted(table(report, "attribution", "Logit lens")) if r[2] == model.cfg.n_layers - 1])
-    ours = torch.tensor(ours, dtype=torch.float64).T
-    found["logits"] += [error(ours - ours.mean(1, keepdim=True), theirs), error(at_last, theirs[-1])]
+    theirs = model(ids_of("^" + prompt), prepend_bos=False)[0, -1]
+    ours = [study("--prompt", prompt, "--of", f"logit:{c}", "--samples", "2")["value"] for c in TOKENS[:10]]
+    found["logits"].append(error(ours, theirs - theirs.mean()))
 
 
 def compare(heed, options, folder):
@@ -243,11 +207,11 @@ def compare(heed, options, folder):
     def study(*arguments):
         command = [heed, "study", run, *arguments, "--out", folder / "study", "--overwrite", "--json"]
         return json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
-    report = study("--prompt", prompt, "--attribute", "--samples", "2")
-    compare_arrays(model, report, load_file(folder / "study/arrays.safetensors"), found)
+    right, wrong = random.sample(TOKENS[:10], 2)
+    report = study("--prompt", prompt, "--of", f"diff:{right}-{wrong}", "--samples", "2")
+    compare_arrays(model, report, right, wrong, load_file(folder / "study/arrays.safetensors"), found)
     with torch.no_grad():
         compare_logits(model, study, prompt, found)
-        compare_attribution(model, report, found)
     try:
         compare_patches(model, study, folder / "pairs.tsv", found)
     except subprocess.CalledProcessError:  # heed has printed the reason

@@ -16,7 +16,7 @@ struct CellNumbers {
   /// Returns `value` as text, for example "0.53" or "−1.20". Returns "0" if the value is exactly 0,
   /// and "" if it is not finite.
   std::string text(double value) const;
-  /// Returns the width in pixels of the widest number or text of the grid, at text size `size`.
+  /// Returns the width in pixels of the widest number of the grid, at text size `size`.
   int width(const HeatmapGrid& grid, double size) const;
 };
 

@@ -87,13 +87,12 @@ ColorRange color_range(const HeatmapGrid& grid) {
   }
   const double largest = *std::max_element(range.largest.begin(), range.largest.end());
   range.limits = range.largest;
-  range.by_panel = !grid.limit && grid.by_panel.value_or(half_look_empty(range.limits, largest));
+  range.by_panel = !grid.limit && half_look_empty(range.limits, largest);
   if (!range.by_panel)
     std::fill(range.limits.begin(), range.limits.end(), grid.limit.value_or(largest));
   for (double& limit : range.limits) limit = limit > 0 ? limit : 1.0;
   if (grid.limit) return range;
-  range.root =
-      grid.root.value_or(grid.scale == ColorScale::kDiverging || few_are_large(grid, largest));
+  range.root = grid.scale == ColorScale::kDiverging || few_are_large(grid, largest);
   return range;
 }
 

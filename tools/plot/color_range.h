@@ -34,8 +34,7 @@ struct ColorRange {
 };
 
 /// Returns the mapping for `grid`. If the grid sets `limit`, the scale is linear and has this limit
-/// in all panels. If the grid sets `root` or `by_panel`, that value is used. Otherwise these rules
-/// apply:
+/// in all panels. Otherwise these rules apply:
 /// - A diverging scale uses the square root, because a few entries of a gradient are usually much
 ///   larger than all other entries.
 /// - A sequential scale uses the square root if fewer than 1 in 100 visible cells are above half of

@@ -33,7 +33,6 @@ void check_grid(const HeatmapGrid& grid) {
     };
     check_cells(p.values.size(), false, "values");
     check_cells(p.masked.size(), true, "marks of its mask");
-    check_cells(p.texts.size(), true, "texts");
   }
   const auto check_labels = [](const std::vector<std::string>& labels, int size, const char* what) {
     check<ShapeError>(labels.empty() || labels.size() == std::size_t(size), kOp, "needs one ", what,
@@ -90,12 +89,7 @@ void draw_cells(Canvas& canvas, const HeatmapGrid& grid, const Layout& at, int p
                             : kGray;
       canvas.rect(x, y, at.cell, at.cell, color);
       if (at.number_size > 0 && !masked)
-        draw_cell_text(
-            canvas, at,
-            panel.texts.empty()
-                ? at.numbers.text(double(v))
-                : panel.texts[std::size_t(row) * std::size_t(panel.cols) + std::size_t(col)],
-            x, y, color);
+        draw_cell_text(canvas, at, at.numbers.text(double(v)), x, y, color);
     }
   }
 }

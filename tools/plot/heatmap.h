@@ -19,8 +19,6 @@ struct Panel {
   ///@}
   std::vector<float> values;              ///< [rows, cols], row by row
   std::vector<std::uint8_t> masked = {};  ///< [rows, cols], 1 if the cell is masked; or empty
-  /// [rows, cols], texts that HeatmapGrid::print_values prints instead of values; or empty
-  std::vector<std::string> texts = {};
 };
 
 /// Colors of a heat map.
@@ -48,20 +46,14 @@ struct HeatmapGrid {
   ///@}
   std::string value_name = {};  ///< text beside the color bar, for example "attention weight"
   ColorScale scale = ColorScale::kSequential;  ///< colors of the values
-  ///@{
-  /// `root`: the color scale is a square root of |value|. `by_panel`: each panel has its own limit.
-  /// If a member is unset, color_range() (color_range.h) chooses it, and the text at the color bar
-  /// states the choice.
-  std::optional<bool> root = {}, by_panel = {};
-  ///@}
-  /// End of the color scale of all panels, which is then linear; `root` and `by_panel` are ignored.
-  /// The title of a panel whose largest value is below 2 % of the limit states this.
+  /// End of the color scale of all panels, which is then linear. If it is unset, color_range()
+  /// (color_range.h) chooses the scale, and the text at the color bar states the choice. The title
+  /// of a panel whose largest value is below 2 % of the limit states this.
   std::optional<double> limit = {};
   /// Name of masked cells, in the legend. They are light gray, and their values are ignored.
   std::string masked = "masked";
-  /// True: prints the value, or the text, in each cell. If the cells would be too small for values,
-  /// no values are printed, and a sentence in the caption states the reason. A text that does not
-  /// fit into its cell is left out.
+  /// True: prints the value in each cell. If the cells would be too small for values, no values are
+  /// printed, and a sentence in the caption states the reason.
   bool print_values = false;
 };
 

@@ -24,8 +24,7 @@ std::string full_caption(const HeatmapGrid& grid, const HeatmapLayout& at) {
   if (at.block > 1)
     add("Each pixel shows the value of largest magnitude in a " + side + " x " + side + " block.");
   if (grid.print_values && at.number_size == 0)
-    add(std::string("There are too many cells to print their ") +
-        (grid.panels.front().texts.empty() ? "values." : "texts."));
+    add("There are too many cells to print their values.");
   if (at.number_size > 0 && at.numbers.exponent != 0)
     add("The numbers in the cells are in units of " +
         typeset_number("1e" + std::to_string(at.numbers.exponent)) + ".");
@@ -136,14 +135,12 @@ constexpr int kLeast = 24;      // smallest width in pixels of a cell with a num
 constexpr int kNumberRoom = 8;  // width in pixels that the number in a cell leaves free
 
 // Returns the width in pixels of a cell in which a number of the smallest text size fits. Returns 0
-// if numbers are not requested or if cells of that width do not fit. If the cells contain texts,
-// reduces the width until they fit, because a text that is too wide for its cell is left out.
+// if numbers are not requested or if cells of that width do not fit.
 int cell_for_numbers(const HeatmapGrid& grid, const HeatmapLayout& at) {
-  constexpr int kWidest = 1800, kLargestText = 92;
+  constexpr int kWidest = 1800;
   if (!grid.print_values || kLeast * longer_side(grid) * at.panel_columns > kWidest) return 0;
   const int cell = at.numbers.width(grid, kSmallestText) + kNumberRoom;
   const int room = kWidest / (longer_side(grid) * at.panel_columns);
-  if (!grid.panels.front().texts.empty()) return std::min({cell, room, kLargestText});
   return cell > room ? 0 : std::max(cell, kLeast);
 }
 

@@ -174,7 +174,6 @@ TEST_CASE("the keys of --json and --csv are those that help states; text has 80 
       {"score --text", {"text-run", "--text", "text.txt", "--stride", "2"}},
       {"study ", {kRun, "--ablate", "L0H0"}},
       {"study --over-time", {kRun, "--over-time"}},
-      {"study --circuits", {kRun, "--circuits"}},
       {"study --other", {kRun, kRun}},
       {"verify causality", {"causality", kRun, "--length", "4"}},
       {"verify resume", {"resume", kRun}},

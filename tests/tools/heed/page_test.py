@@ -468,8 +468,7 @@ def check_quiet(browser, path):
 
 
 def test_in(browser, folder):
-    data = {"two": made_up(HOSTILE), "blocks": made_up_blocks(), "circuits": {
-        "heed": "0", "title": "circuits", "command": "heed study --circuits", "sections": SECTIONS, "pictures": PICTURES}}
+    data = {"two": made_up(HOSTILE), "blocks": made_up_blocks()}
     paths = {name: os.path.join(folder, name + ".html") for name in data}
     for name, path in paths.items():
         with open(path, "wb") as file:
@@ -487,10 +486,6 @@ def test_in(browser, folder):
     check("names of blocks of tokens", browser.text("output.readout").split(": A")[0], f"L0H0, query 4-5 “{HOSTILE[4].replace(' ', '␣')} "
           f"{HOSTILE[5].replace(' ', '␣')}”, key 2-3 “␣\\n”")
     check("blocks are explained", "A cell covers 2 × 2 tokens: the value of" in browser.text(".pane"))
-    browser.open(paths["circuits"])
-    check_all(browser, [("a page without panes has only sections", "document.querySelectorAll('.pane').length", 0),
-                        ("it shows maps", "all('canvas.map').length", 2),
-                        ("it has no texts about other things", "/gradient|L =|heads do|undefined|null|NaN/.exec(document.body.innerText)", None)])
     check_themes(browser, paths["two"])
     check_keyboard(browser, paths["two"])
     check_phone(browser, paths.values())

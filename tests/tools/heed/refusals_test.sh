@@ -104,19 +104,15 @@ has no corruptions; give pairs with --pairs :: study runs/reverse-1 --corruption
 --at: needs positions from 0 to :: study runs/reverse-1 --of logit:a --at 99
 give only one of them :: study runs/reverse-1 --prompt ab --sample 1
 --sample: needs 0 to :: study runs/reverse-1 --sample 99999999
---attribute has no effect with the argument 'all'; leave out the argument or --attribute :: study runs/reverse-1 --attribute all
 does not predict its own inputs :: study runs/reverse-1 --repeat-random auto
 the model reads at most 16 tokens :: study text-run --repeat-random 9x2
 give only one of them :: study text-run --repeat-random 5x3 --prompt "the quick"
---attribute has no effect with --circuits :: study runs/reverse-1 --circuits --attribute
 heed compare A B C --of roles :: study runs/reverse-1 runs/reverse-1 text-run
 --show: 'path' is not one of all, heads, sets, pairs, edges, paths :: study runs/reverse-1 --show path
 is a path through several receivers; use --path embed:V:L0H0:logits :: study runs/reverse-1 --edge embed:V:L0H0:logits
 is not a receiver :: study runs/reverse-1 --edges-into L0H0.X
 is not a component :: study runs/reverse-1 --ablate L0H0,MLP
 give only one; add --samples 2 or more :: study runs/reverse-1 --sample 1 --ablate L0H0 --ablation resample
---distance: has an effect only for runs with --positions rope; leave it out :: study runs/reverse-1 --circuits --distance 999
-without --circuits :: study runs/reverse-1 --distance 1
 give --samples 2 or more :: study runs/reverse-1 --ablate L0H0 --ablation resample --samples 1
 so that positions correspond :: study text-run --prompt "quick" --corrupt "qui"
 --export: 'npy' is not one of csv :: study runs/reverse-1 --export npy

@@ -14,7 +14,7 @@ from heed_program import check, finish, heed, table_of
 
 GOLDEN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "golden")
 OPTIONS = ["--prompt", "abcab", "--of", "diff:c-d", "--ablate", "all", "--keep", "L0H0,L1H0", "--samples", "16", "--cut",
-           "L1H0[5,3]", "--edges-into", "all", "--path", "all", "--corrupt", "cbcab", "--attribute", "--format", "svg",
+           "L1H0[5,3]", "--edges-into", "all", "--path", "all", "--corrupt", "cbcab", "--format", "svg",
            "--overwrite"]
 
 
@@ -25,7 +25,7 @@ def close(x, y):
 os.chdir(tempfile.mkdtemp())
 found = json.loads(heed("study", GOLDEN, *OPTIONS, "--out", "out", "--json"))
 sections = {s["key"]: s for s in found["sections"]}
-check("sections", list(sections) == "heads sets pairs edges paths cells patching attribution".split(), list(sections))
+check("sections", list(sections) == "heads sets pairs edges paths cells patching".split(), list(sections))
 column = lambda key, name, title="": [row[name] for row in table_of(found, key, title)]
 
 for key in ("edges", "paths"):
@@ -57,16 +57,8 @@ for direction in ("denoise", "noise"):
         check(f"patching: {place}", close([panel["values"][int(layer)][int(index)]], [share]), panel)
     check(f"patching: {direction} has places", len(shares) > 30)
 
-lens = {(row["layer"], row["position"]): row["probability"] for row in table_of(found, "attribution", "Logit lens")}
-values = sections["attribution"]["maps"][0]["panels"][0]["values"]
-check("lens", all(close([values[l][p]], [x]) for (l, p), x in lens.items()) and len(lens) == 12, values)
-parts = sorted(column("attribution", "effect", "Direct"), key=lambda x: -abs(x))
-bars = sections["attribution"]["charts"][0]["series"][0]
-check("attribution: sorted bars", close(bars["x"], parts), bars)
-check("attribution: they sum to L", abs(sum(parts) - found["value"]) <= 1e-4, parts)
 svg = {os.path.basename(name): open(name).read() for name in found["files"] if name.endswith(".svg")}
-for picture, texts in {"lens": ["Logit lens", ">L1<"], "attribution": [f"The {len(parts)} parts sum to L = "],
-                       "effects": ["predicted by the gradient"], "network": ["Edges that count"], "patching": ["L: 7.559 clean"]}.items():
+for picture, texts in {"effects": ["predicted by the gradient"], "network": ["Edges that count"], "patching": ["L: 7.559 clean"]}.items():
     check(f"{picture}.svg", all(text in svg[picture + ".svg"] for text in texts), picture)
 
 # --- the page has the numbers and marks of JSON; text and CSV have the numbers of the section that --show names

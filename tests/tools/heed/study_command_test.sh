@@ -15,8 +15,8 @@ for file in weights.png dA.png dS.png arrays.safetensors; do has_file "runs/reve
 expect 0 info runs/reverse-1/study/arrays.safetensors; out_has "blocks.0.attn.hook_attn_scores_grad"
 expect 0 study runs/reverse-1 --sample 2 --of diff:a-b --at 1 --ascii --out looked; out_has "diff:a-b at 1"; has_file looked/dS.png
 expect 0 study runs/reverse-1 --out margin --json; is_json_line; out_has '"objective":"the margin"'; out_has '"title":"Margin: the tokens that L compares"'
-expect 0 study runs/reverse-1 --at 18 --ablate all --samples 16 --attribute --show heads,margin --out margin --overwrite
-out_has "Direct logit attribution"; out_has "the margin at 18"; out_has "position  token  first  second"; out_has "softmax exact"; out_has "L0MLP"
+expect 0 study runs/reverse-1 --at 18 --ablate all --samples 16 --show heads,margin --out margin --overwrite
+out_has "the margin at 18"; out_has "position  token  first  second"; out_has "softmax exact"; out_has "L0MLP"
 expect 0 info margin/arrays.safetensors; help_has "the margin: the logit of "
 printf 'abcdefghijklmnop\tbacdefghijklmnop\nabcdefghijklmnop\tabcdefghijklmnoo\tp\to\n' > pairs.txt
 expect 0 study runs/reverse-1 --pairs pairs.txt --out margin --overwrite; help_has "2 pairs of pairs.txt"; out_has "noise: necessary"
@@ -65,15 +65,13 @@ refuses 2 "use --ablation zero" study text-run --prompt "the quick" --ablate L0H
 expect 0 study text-run --prompt "the quick" --ablate L0H0 --ablation zero --out text-study --overwrite
 refuses 4 "text.txt" study text-run
 mv elsewhere.txt text.txt
-expect 0 study runs/reverse-1 --prompt abcdefghijklmnop --corrupt ponmlkjihgfedcba --of diff:a-b --attribute --out patched; out_has "copying (Olsson)"
-for words in "Activation patching" "the sequence and a corrupt prompt" patching_heads.png "denoise: sufficient" "Tokens" "Logit lens" "Direct logit attribution"; do out_has "$words"; done
+expect 0 study runs/reverse-1 --prompt abcdefghijklmnop --corrupt ponmlkjihgfedcba --of diff:a-b --out patched
+for words in "Activation patching" "the sequence and a corrupt prompt" patching_heads.png "denoise: sufficient"; do out_has "$words"; done
 for file in patched/patching.png patched/report.html; do has_file $file; done
 refuses 2 "already contains a study" study runs/reverse-1 runs/reverse-1 --out patched
 # picture_has FILE TEXT...: checks that the description or the metadata of a PNG file contain each text
 picture_has() { for text in "${@:2}"; do what="$1, $text"; ok grep -aqF -- "$text" "$1"; done; }
 picture_has patched/patching.png "Activation patching" "Color range"
-expect 0 study runs/reverse-1 --circuits --out maps; out_has "OV copying"; has_file maps/circuits.safetensors; has_file maps/report.html
-refuses 2 "already contains a study" study runs/reverse-1 --circuits --out maps
 expect 0 study runs/reverse-1 --cut "L0H0[5,3],L0H0[*,0]" --out cells; out_has "L0H0[5,3],L0H0[*,0]"; out_has "Cut cells"
 expect 0 study runs/reverse-1 --samples 8 --show heads --out over-sequences; out_has "means over 8 sequences"; has_file over-sequences/by_distance.png
 
@@ -89,21 +87,20 @@ xml() {  # checks that a file is well-formed XML
   command -v python3 > /dev/null || return
   ok python3 -c 'import sys, xml.dom.minidom as d; d.parse(sys.argv[1])' "$1"
 }
-expect 0 study runs/reverse-1 --prompt abcdefghijklmnop --corrupt ponmlkjihgfedcba --of diff:a-b --attribute --head L0H0 \
-  --samples 8 --format png,svg --out svg; out_has "svg/lens.svg"; out_has "svg/attribution.png"
-for name in weights dA dS dS_L0H0 by_distance patching lens attribution; do
+expect 0 study runs/reverse-1 --prompt abcdefghijklmnop --corrupt ponmlkjihgfedcba --of diff:a-b --head L0H0 \
+  --samples 8 --format png,svg --out svg; out_has "svg/patching.svg"
+for name in weights dA dS dS_L0H0 by_distance patching; do
   has_file "svg/$name.png"; has_file "svg/$name.svg"
   xml "svg/$name.svg"
 done
 ok grep -q '<text xmlns="urn:heed:metadata" keyword="Command line">heed study runs/reverse-1 --prompt' svg/dS.svg
-ok grep -q '<title>Logit lens</title>' svg/lens.svg
 ok grep -q '<desc>dL/dS.* Run reverse-1, task reverse' svg/dS.svg
 for i in $(seq 100); do echo "<a href=\"$i\">&amp;]]></a>"; done > markup.txt
 expect 0 train --text markup.txt "${tiny[@]}" --context 16 --steps 2 --out markup --quiet
-expect 0 study markup --prompt '<a&">]]>' --attribute --format svg --out hostile; xml hostile/dS.svg; xml hostile/lens.svg
+expect 0 study markup --prompt '<a&">]]>' --format svg --out hostile; xml hostile/dS.svg
 # --overwrite also removes the SVG files of the old study.
 expect 0 study runs/reverse-1 --out svg --overwrite
-ok test ! -e svg/dS.svg; ok test ! -e svg/lens.svg; ok test ! -e svg/lens.png; has_file svg/dS.png
+ok test ! -e svg/dS.svg; ok test ! -e svg/patching.svg; ok test ! -e svg/patching.png; has_file svg/dS.png
 expect 0 study runs/reverse-1 --format svg --out svg --overwrite --json; is_json_line; out_has 'svg/dS.svg'
 has_file svg/dS.svg; ok test ! -e svg/dS.png
 

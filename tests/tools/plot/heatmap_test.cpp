@@ -118,10 +118,6 @@ TEST_CASE("the values determine the scale, and the color bar states it", "[plot]
   const Image image = draw_heatmap(few);
   CHECK(has_text(image, "weight, root scale"));
   CHECK(count(image, viridis(std::sqrt(0.1))) > 9000);
-  HeatmapGrid linear = few;
-  linear.root = false;
-  CHECK(count(draw_heatmap(linear), viridis(0.1)) > 9000);
-  CHECK_FALSE(has_text(draw_heatmap(linear), "weight, root scale"));
 
   // The largest magnitudes of the four panels are 100, 0, 1 and 1.5. The panel with 0 does not
   // count.
@@ -176,28 +172,6 @@ TEST_CASE("a given limit is the end of a linear scale, and a panel with small va
   HeatmapGrid many = attention(3, 8, 48, "a");
   many.limit = 100;
   CHECK(faint(draw_heatmap(many)) == 24);
-}
-
-TEST_CASE("cells contain given texts instead of numbers, if these fit", "[plot]") {
-  HeatmapGrid grid{.panels = {panel(2, 3, 0.5f)}, .limit = 1, .print_values = true};
-  grid.panels[0].texts = {"a", "<", "",
-                          "é", "␣", "a very long token that does not fit into a cell"};
-  const Image image = draw_heatmap(grid);
-  for (const char* text : {"a", "<", "é", "␣"}) CHECK(has_text(image, text));
-  CHECK_FALSE(has_text(image, "0.50"));
-  CHECK(text_faults(image) == "");
-  HeatmapGrid wide{.panels = {panel(2, 60, 0.5f)}, .print_values = true};
-  wide.panels[0].texts.assign(120, "z");
-  wide.panels[0].texts[7] = std::string(60, 'w');
-  const Image many = draw_heatmap(wide);
-  CHECK(has_text(many, "z"));
-  CHECK_FALSE(has_text(many, std::string(60, 'w')));
-  CHECK(text_faults(many) == "");
-  wide.panels[0] = panel(2, 100, 0.5f);
-  wide.panels[0].texts.assign(200, "z");
-  CHECK(has_text(draw_heatmap(wide), "There are too many cells to print their texts."));
-  wide.panels[0].texts.pop_back();
-  CHECK_THROWS_AS(draw_heatmap(wide), autograd::ShapeError);
 }
 
 TEST_CASE("cells contain their numbers if these are large enough to read", "[plot]") {

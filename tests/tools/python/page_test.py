@@ -58,6 +58,7 @@ def main():
         page = (ROOT / "tools/python/README.md").read_text()
         assert len(page.splitlines()) <= 60, "tools/python/README.md has more than 60 lines"
         assert len(run_programs(page, folder)) == 2
+        assert len(run_programs((ROOT / "examples/python/README.md").read_text(), folder)) == 1  # of the same run
         page = (ROOT / "tools/python/CHECKS.md").read_text()
         assert len(page.splitlines()) <= 130, "tools/python/CHECKS.md has more than 130 lines"
         assert len(run_programs(page, folder)) == 4

@@ -238,9 +238,6 @@ class Studies(Place):
             self.assertIn(f'<a href="file://{folder}/report.html">', study._repr_html_())
 
     def test_other_studies(self):
-        circuits = self.run_.study(circuits=True)
-        self.assertEqual((circuits.directory.name, list(circuits.sections)), ("circuits", ["weights"]))
-        self.assertTrue(circuits.sentences and circuits.arrays)
         self.assertEqual(self.run_.study(other=self.run_).directory.name, "compared")
 
     def test_plot(self):

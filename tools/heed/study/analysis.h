@@ -32,7 +32,7 @@ struct Analysis {
   /// An option that only this analysis has. StudyContext::text() and flag() return its value.
   struct Option {
     const char* key;   ///< "edges-into"
-    const char* unit;  ///< placeholder of the value: "RECEIVER", "N" for a number; "": a switch
+    const char* unit;  ///< placeholder of the value: "RECEIVER"; "": a switch
     const char* help;  ///< meaning
     const char* shows = "";  ///< default in help texts
     bool asks = true;        ///< false: the option alone does not make the analysis run

@@ -174,10 +174,6 @@ HeadSample sample_of(const HeadArguments& a, const Command& c, const Subject& s)
           replacement_text(a.ablation)};
 }
 
-bool takes_long(const HeadArguments& a, const Command& c, const Subject& s) {
-  return estimate_of(s.model(), sequences_of(a, c, s).batch).measured > kMostSeconds;
-}
-
 nn::RepeatedTokens repeated_tokens(const HeadArguments& a, const nn::Task& task) {
   if (!nn::predicts_its_inputs(task))
     usage_error(

@@ -66,12 +66,10 @@ struct HeadStudy {
 /// Returns the sequences of --samples, or the default ones, with their L and the replacements. The
 /// text of the run must be available.
 HeadSample sample_of(const HeadArguments& a, const Command& c, const Subject& s);
-/// Returns whether the measurement of all heads on these sequences would take more than 30 seconds,
-/// estimated from passes over some of them.
-bool takes_long(const HeadArguments& a, const Command& c, const Subject& s);
-/// Sets Subject::predicts and measures the heads of the subject's run. If takes_long() is true and
-/// --ablate all is not given, prints a line to stderr instead of measuring. Throws UsageError if
-/// the options are not compatible with each other or with the run.
+/// Sets Subject::predicts and measures the heads of the subject's run. If this would take more than
+/// 30 seconds, estimated from passes over some of the sequences, and --ablate all is not given,
+/// prints a line to stderr instead of measuring. Throws UsageError if the options are not
+/// compatible with each other or with the run.
 HeadStudy study_heads(const HeadArguments& a, const Command& c, Subject& s, Progress& progress);
 
 /// Returns the sequence that --prompt or --sample selects, unless --samples is given, and otherwise

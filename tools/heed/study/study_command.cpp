@@ -34,14 +34,12 @@ struct StudyArguments {
   // value from the command.
   std::string text;
   bool flag = false;
-  std::int64_t number = 0;
 };
 
-// Returns the run, the sequence and the objective L that the arguments select. With --circuits, a
-// run whose text is not available has a sequence of one token.
+// Returns the run, the sequence and the objective L that the arguments select.
 Subject chosen_subject(const StudyArguments& a, const Command& c) {
   const std::filesystem::path folder = find_run(a.run);
-  bool has_sequences = (c.given("samples") || !c.given("prompt")) && c.text("circuits") != "true";
+  bool has_sequences = c.given("samples") || !c.given("prompt");
   const auto run = open_for_study(folder, a.weights, has_sequences);
   const nn::Task& task = *run->task;
   if (int(c.given("prompt")) + int(c.given("sample")) + int(c.given("repeat-random")) > 1)
@@ -50,14 +48,11 @@ Subject chosen_subject(const StudyArguments& a, const Command& c) {
   if (c.given("sample") && a.sample >= task.evaluation_size())
     usage_error("--sample: needs 0 to {}, got {}", task.evaluation_size() - 1, a.sample);
   nn::Generator generator(1);
-  nn::Batch one;  // one token
-  one.inputs = one.targets = autograd::zeros({1, 1}, autograd::int64);
   const nn::Batch sequence = c.given("prompt") ? task.prompt(a.prompt)
                              : c.given("repeat-random")
                                  ? repeated_sequences(task, repeated_tokens(a.heads, task), 1)
                              : c.given("sample") ? without_padding(task.evaluation(a.sample, 1))
-                             : has_sequences     ? task.example(generator)
-                                                 : one;
+                                                 : task.example(generator);
   const std::int64_t length = sequence.inputs.numel();
   if (length > task.info().context)
     usage_error("--prompt: {} tokens, but at most {} are possible; shorten it", length,
@@ -282,42 +277,10 @@ Report study_one(const StudyArguments& a, const Command& c) {
   return report_of(a, context, sections, lines, written);
 }
 
-// ---- circuits from the weights, which need no sequence
-
-constexpr Column kWeightKeys[] = {
-    {"format"}, {"run"}, {"distance"}, fields("sections", kSectionKeys), {"files"}};
-
-Report study_weights(const StudyArguments& a, const Command& c) {
-  const Subject s = chosen_subject(a, c);
-  const Analysis& analysis = analysis_named("weights");
-  Progress progress(false);
-  HeadStudy heads;
-  analysis.check({c, a.heads, s, heads, progress, {}});
-  const auto out = open_study_folder(a.out, s.source.run / "circuits", a.overwrite);
-  if (s.has_sequences && !takes_long(a.heads, c, s)) heads.sample = sample_of(a.heads, c, s);
-  StudyContext context(c, a.heads, s, heads, progress, out.get());
-  const std::vector<Section> sections{analysis.run(context)};
-  progress.at_work("Drawing pictures and writing arrays");
-  const Files files =
-      write_document(*out, s.source, s.source.run_name() + ": circuits from the weights", sections);
-  out->complete();
-  Report report(kWeightKeys);
-  report.set("format", kStudyFormat);
-  report.set("run", s.folder());
-  report.set("distance", c.given("distance")
-                             ? Value(*heed::parse_number<std::int64_t>(c.text("distance")))
-                             : Value());
-  report.set("sections", sections_json(sections));
-  add_section(report, sections[0], true);
-  report.files(files);
-  return report;
-}
-
 // Returns an option of an analysis as a setting.
 nn::Setting setting_of(const Analysis::Option& o, StudyArguments& a) {
   const std::string unit = o.unit;
   if (unit.empty()) return {o.key, a.flag, o.help};
-  if (unit == "N") return nn::Setting(o.key, a.number, nn::Range{0}, o.help).shows(o.shows);
   return nn::Setting(o.key, a.text, unit, o.help).shows(o.shows);
 }
 
@@ -361,7 +324,7 @@ void add_settings(Command& c, const std::shared_ptr<StudyArguments>& a) {
                   "studies every checkpoint of the run instead of one sequence"}});
   c.add_common(Command::kAll | Command::kCsv);
   c.mark(&nn::Setting::common, {"run", "prompt", "sample", "of", "at", "out", "show", "ablate",
-                                "keep", "samples", "circuits", "over-time"});
+                                "keep", "samples", "over-time"});
 }
 
 }  // namespace
@@ -376,8 +339,7 @@ void study_command(Command& c) {
                                      "sample",  "of",   "at",        "repeat-random", "no-effects",
                                      "samples", "keep", "ablate"};
   for (const Analysis* analysis : analyses())
-    for (const Analysis::Option& o : analysis->options)
-      if (analysis->key != "weights") over_time.emplace_back(o.key);
+    for (const Analysis::Option& o : analysis->options) over_time.emplace_back(o.key);
   c.modes = {{.key = "over-time",
               .accepts = c.only(std::move(over_time)),
               .result = over_time_keys(),
@@ -388,10 +350,6 @@ void study_command(Command& c) {
                     return study_over_time(chosen_subject(last, command), a->heads, command, a->out,
                                            a->overwrite);
                   }},
-             {.key = "circuits",
-              .accepts = c.only({"run", "distance", "weights", "out", "overwrite", "format"}),
-              .result = kWeightKeys,
-              .run = [a](const Command& command) { return study_weights(*a, command); }},
              {.key = "other",
               .accepts = c.only({"run", "other", "prompt", "sample", "of", "at", "out", "format",
                                  "overwrite", "weights", "repeat-random"}),
@@ -401,7 +359,7 @@ void study_command(Command& c) {
                     return run_differences(chosen_subject(*a, command), a->other, a->weights,
                                            a->out, a->overwrite);
                   }},
-             {.accepts = c.all_but({"over-time", "circuits", "distance", "other"}),
+             {.accepts = c.all_but({"over-time", "other"}),
               .result = study_keys(),
               .run = [a](const Command& command) { return study_one(*a, command); }}};
 }

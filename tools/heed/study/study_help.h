@@ -16,12 +16,10 @@ inline constexpr const char* kStudyExamples =
   heed study --ablate L0H0,L1H0
   heed study --edges-into L1H1.K
   heed study --path L0H0:K:L1H1:logits
-  heed study --prompt abcdefghab --corrupt abdcefghab --of diff:c-d --attribute
+  heed study --prompt abcdefghab --corrupt abdcefghab --of diff:c-d
   heed study --corruption value
   heed study --repeat-random 10x4
-  heed study --circuits --distance 1
   heed study runs/induction-1 --over-time
-  heed study runs/induction-1 --circuits
   heed study runs/induction-1 runs/induction-2)";
 
 /// Notes in the help text of heed study.

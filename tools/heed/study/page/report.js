@@ -1,8 +1,7 @@
 // The page: its data, its state (what is selected), and the controls that change the state.
 
 const data = JSON.parse(document.getElementById("data").textContent);
-const panes = data.panes ?? []; // a page of circuits has only sections
-data.quantities ??= [];
+const { panes } = data;
 const views = []; // {keys, draw}
 // quantity and checkpoint are indices. root is true if signed maps have the root scale. mapsView() describes head and
 // route, and adds further keys.
@@ -20,7 +19,7 @@ function change(patch) {
 
 // --- selection in a pane
 const quantity = () => data.quantities[state.quantity];
-const checkpoints = panes[0]?.checkpoints ?? []; // a second pane has the same number
+const { checkpoints } = panes[0]; // a second pane has the same number
 const checkpointOf = (pane) => pane.checkpoints[state.checkpoint];
 const headName = ({ layer, head }) => `L${layer}H${head}`;
 const headsOf = (pane) => Array.from({ length: pane.layers * pane.heads }, (_, k) =>
@@ -114,14 +113,10 @@ document.getElementById("summary").hidden = !data.summary;
 document.getElementById("definitions").append(...[...data.quantities, ...(data.head_columns ?? [])].flatMap(
   ({ title, name, what, unit }) => [el("dt", {}, title ?? show(name)), el("dd", {}, what, unit ? ` (${unit})` : "")]));
 document.body.style.setProperty("--panes", panes.length);
-const controls = [choice("Signed maps", "root", [[false, "linear scale"], [true, "root scale"]])];
-if (checkpoints.length > 1) controls.unshift(slider());
-if (panes.length > 0) {
-  firstChoice();
-  controls.unshift(choice("Show", "quantity", data.quantities.map((q, k) => [k, q.title])));
-} else {
-  document.getElementById("of-gradients").remove();
-}
+const controls = [choice("Show", "quantity", data.quantities.map((q, k) => [k, q.title])),
+  ...(checkpoints.length > 1 ? [slider()] : []),
+  choice("Signed maps", "root", [[false, "linear scale"], [true, "root scale"]])];
+firstChoice();
 document.getElementById("controls").append(...controls);
 document.getElementById("panes").append(...panes.map(paneView));
 document.getElementById("sections").append(...(data.sections ?? []).map(sectionView));

@@ -1,7 +1,6 @@
 #include "nn/study/comparison.h"
 
 #include <algorithm>
-#include <map>
 #include <ranges>
 
 #include "nn/run/run_folder.h"
@@ -12,11 +11,10 @@ using namespace autograd;
 
 namespace {
 
-// Returns the best finite value of a series. For a quantity of heads, this is the value with the
-// largest magnitude. Returns NaN if no value is finite.
+// Returns the best finite value of a series, or NaN if no value is finite.
 template <class Values>
 double best_of(const Values& values, const ComparedQuantity& of) {
-  const auto rank = [&](double x) { return of.head ? std::abs(x) : of.rises() ? x : -x; };
+  const auto rank = [&](double x) { return of.rises() ? x : -x; };
   double best = NAN;
   for (const double x : values)
     if (std::isfinite(x) && !(rank(x) <= rank(best))) best = x;
@@ -34,13 +32,12 @@ std::vector<std::pair<std::string, std::string>> options_of(RunConfig config) {
 }
 
 // Sets the members of a group and of its runs that are computed from the runs.
-void finish_group(RunGroup& group, const ComparedQuantity& of, std::optional<double> target) {
-  group.name = group.options.empty() ? "all runs" : group.name_without("");
+void finish_group(RunGroup& group, const ComparedQuantity& of) {
+  group.name = group.options.empty() ? "all runs" : group.options_text();
   std::vector<double> bests;
   std::vector<const StepSeries*> series;
   for (ComparedRun& run : group.runs) {
     run.best = best_of(std::views::values(run.series), of);
-    if (target) run.steps_to_target = first_step(run.series, *target, of.rises(*target));
     bests.push_back(run.best);
     series.push_back(&run.series);
   }
@@ -49,24 +46,6 @@ void finish_group(RunGroup& group, const ComparedQuantity& of, std::optional<dou
 }
 
 }  // namespace
-
-ComparedQuantity::ComparedQuantity(std::string name_) : name(std::move(name_)) {
-  for (const HeadQuantity& q : head_quantities())
-    if (q.name == name) head = &q;
-}
-
-std::vector<std::string> ComparedQuantity::names() {
-  std::vector<std::string> names = {"loss", "accuracy", "eval_loss", "eval_accuracy"};
-  for (const HeadQuantity& q : head_quantities())
-    if (q.is_over_time()) names.emplace_back(q.name);
-  return names;
-}
-
-std::string ComparedQuantity::words() const {
-  if (!rises()) return name + " (nats per token)";
-  if (!head) return name;
-  return "largest " + name + " of any head";
-}
 
 ComparedRun read_compared(const std::filesystem::path& folder, const ComparedQuantity& of) {
   const RunFolder files(folder);
@@ -85,44 +64,17 @@ ComparedRun read_compared(const std::filesystem::path& folder, const ComparedQua
                   "(`eval-every`)");
   const std::optional<RunResult>& result = summary.result;
   run.has_result = result.has_value();
-  const RunResult end = of.is_result() || of.head ? result.value_or(RunResult{.loss = NAN}) : last;
+  const RunResult end = of.is_result() ? result.value_or(RunResult{.loss = NAN}) : last;
   run.accuracy = end.accuracy.value_or(NAN);
   run.above = end.loss - end.optimal.value_or(NAN);
   if (result) run.seconds = result->seconds.value_or(NAN);
-  if (of.head)
-    run.series = {};
-  else
-    run.final = of.rises() ? run.accuracy : end.loss;
+  run.final = of.rises() ? run.accuracy : end.loss;
   return run;
 }
 
-void measure_heads(ComparedRun& run, const ComparedQuantity& of) {
-  const RunFolder folder(run.folder);
-  LoadedRun loaded = folder.open(RunFolder::kState, Use::kSequences);
-  std::vector<CheckpointFile> weights = folder.checkpoints();
-  const CheckpointFile last{loaded.step.value_or(0), folder.file(loaded.weights)};
-  // The last weights replace checkpoints of their step and of later steps. If the others belong to
-  // another run, over_time() throws, because the last weights have a different recipe.
-  std::erase_if(weights, [&](const CheckpointFile& c) { return c.step >= last.step; });
-  weights.push_back(last);
-  OverTimeSubject subject = evaluation_over_time(loaded.model, *loaded.task);
-  subject.effects = of.head->source == HeadQuantity::kEffects;
-  const OverTime study = over_time(loaded.model, weights, subject);
-  const std::vector<OverTime::Curve> heads = study.curves(of.head->name);
-  for (std::size_t i = 0; i < study.steps.size(); ++i) {
-    std::vector<double> scores;
-    for (const OverTime::Curve& head : heads) scores.push_back(head.values[i]);
-    run.series[study.steps[i]] = best_of(scores, of);
-  }
-  run.final = run.series.rbegin()->second;
-  for (const TimedNumber& n : study.numbers)
-    if (n.step == study.steps.back() && n.place.head >= 0) run.heads.push_back(n);
-}
-
-std::string RunGroup::name_without(const std::string& option) const {
+std::string RunGroup::options_text() const {
   std::string text;
-  for (const auto& [key, value] : options)
-    if (key != option) text += (text.empty() ? "" : ", ") + key + "=" + value;
+  for (const auto& [key, value] : options) text += (text.empty() ? "" : ", ") + key + "=" + value;
   return text;
 }
 
@@ -138,8 +90,7 @@ const std::string& RunGroup::value(const std::string& option) const {
       ->second;
 }
 
-std::vector<RunGroup> group_runs(std::vector<ComparedRun> runs, const ComparedQuantity& of,
-                                 std::optional<double> target) {
+std::vector<RunGroup> group_runs(std::vector<ComparedRun> runs, const ComparedQuantity& of) {
   std::vector<std::vector<std::pair<std::string, std::string>>>
       all;  // by run; all lists have equal keys in equal order
   for (const ComparedRun& run : runs) all.push_back(options_of(run.config));
@@ -161,18 +112,8 @@ std::vector<RunGroup> group_runs(std::vector<ComparedRun> runs, const ComparedQu
             " have the same options and seed, so they are the same run; leave out one");
     group->runs.push_back(std::move(runs[i]));
   }
-  for (RunGroup& group : groups) finish_group(group, of, target);
+  for (RunGroup& group : groups) finish_group(group, of);
   return groups;
-}
-
-std::map<HeadIndex, MeanError> head_means(const RunGroup& group, const HeadQuantity& quantity) {
-  std::map<HeadIndex, std::vector<double>> values;
-  for (const ComparedRun& run : group.runs)
-    for (const TimedNumber& n : run.heads)
-      if (n.quantity == quantity.name) values[n.place].push_back(n.value);
-  std::map<HeadIndex, MeanError> means;
-  for (const auto& [head, list] : values) means[head] = finite_mean_error(list);
-  return means;
 }
 
 }  // namespace heed::nn

@@ -4,43 +4,31 @@
 
 #include <cmath>
 #include <filesystem>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "nn/run/run_result.h"
-#include "nn/study/over_time.h"
 #include "nn/train/config.h"
 #include "nn/train/metrics.h"
 #include "nn/train/statistics.h"
 
 namespace heed::nn {
 
-/// The quantity that is compared: "loss" or "accuracy" of the result of a run (RunResult),
-/// "eval_loss" or "eval_accuracy" of its last evaluation during training, or a quantity that is
-/// measured for each head (those of head_quantities() that over_time() computes).
+/// The quantity that is compared: "loss" or "accuracy" of the result of a run (RunResult), or
+/// "eval_loss" or "eval_accuracy" of its last evaluation during training.
 struct ComparedQuantity {
-  /// Constructs the quantity with this name, which must be one of names().
-  explicit ComparedQuantity(std::string name);
-  /// Returns all names that the constructor accepts.
-  static std::vector<std::string> names();
+  std::string name;  ///< one of these four names
 
-  /// Returns true if training raises the quantity towards `target`, false if training lowers it. A
-  /// quantity of heads may be negative and then falls to a negative target.
-  bool rises(double target = 0) const {
-    return head ? target >= 0 : name != "loss" && name != "eval_loss";
-  }
+  /// Returns true if training raises the quantity, false if training lowers it.
+  bool rises() const { return name == "accuracy" || name == "eval_accuracy"; }
   /// Returns true if the quantity is a part of the result of a run.
   bool is_result() const { return name == "loss" || name == "accuracy"; }
   /// Returns the name of the quantity in the series of a run: "eval_loss" for "loss" and
   /// "eval_accuracy" for "accuracy", otherwise `name`.
   std::string series_name() const { return is_result() ? "eval_" + name : name; }
   /// Returns a description with the unit, such as "loss (nats per token)".
-  std::string words() const;
-
-  std::string name;                    ///< the name given to the constructor
-  const HeadQuantity* head = nullptr;  ///< set for a quantity of heads, otherwise null
+  std::string words() const { return rises() ? name : name + " (nats per token)"; }
 };
 
 /// One run of a comparison. A number that is unknown is NaN.
@@ -50,26 +38,18 @@ struct ComparedRun {
   bool has_result = true;        ///< false: the run has a state file without a result
   double seconds = NAN;          ///< training time of a run that was not resumed
   StepSeries series = {};        ///< steps, and series_name() of the quantity at each of them
-  std::vector<TimedNumber> heads = {};  ///< by head, with the last weights; set by measure_heads()
-  double final = NAN;     ///< the compared quantity at the end; of heads: see measure_heads()
-  double accuracy = NAN;  ///< accuracy at the end, 0 to 1
-  double above = NAN;     ///< loss minus optimal loss at the end, nats
-
-  // group_runs() sets the following members.
-  double best = NAN;             ///< best finite value in the series
-  double steps_to_target = NAN;  ///< first step whose value reaches the target
+  double final = NAN;            ///< the compared quantity at the end
+  double accuracy = NAN;         ///< accuracy at the end, 0 to 1
+  double above = NAN;            ///< loss minus optimal loss at the end, nats
+  double best = NAN;             ///< best finite value in the series; set by group_runs()
 };
 
 /// Reads the configuration, the history and the result of a run. The numbers at the end are those
 /// of the last evaluation during training if `of` is eval_loss or eval_accuracy, otherwise those of
-/// the result. If the quantity is measured for each head, the series stays empty. If the run has no
-/// state file, only the configuration is read. Throws IoError or ValueError, with the name of the
-/// file, if a file cannot be used. Throws IoError if the history has no evaluation.
+/// the result. If the run has no state file, only the configuration is read. Throws IoError or
+/// ValueError, with the name of the file, if a file cannot be used. Throws IoError if the history
+/// has no evaluation.
 ComparedRun read_compared(const std::filesystem::path& folder, const ComparedQuantity& of);
-/// Measures a quantity of heads at every checkpoint and for the last weights of a run. Adds the
-/// value with the largest magnitude of any head at each step to run.series, and sets run.final and
-/// run.heads. Throws IoError if the weights or the run's text file cannot be read.
-void measure_heads(ComparedRun& run, const ComparedQuantity& of);
 
 /// A group of runs that differ only in their seed, and the means over these runs.
 struct RunGroup {
@@ -85,19 +65,14 @@ struct RunGroup {
 
   /// Returns the mean of a number over the runs in which it is finite.
   MeanError mean(double ComparedRun::*number) const;
-  /// Returns the options except one as text, or "" if no other option differs.
-  std::string name_without(const std::string& option) const;
+  /// Returns the options as text, or "" if there are none.
+  std::string options_text() const;
   /// Returns the value of an option, which must be in `options`.
   const std::string& value(const std::string& option) const;
 };
 
-/// Groups the runs that differ only in their seed. Groups are in the order of their first run. If
-/// `target` is set, computes steps_to_target. Throws ValueError if two runs have the same options
-/// and the same seed.
-std::vector<RunGroup> group_runs(std::vector<ComparedRun> runs, const ComparedQuantity& of,
-                                 std::optional<double> target);
-
-/// Returns the mean of a quantity for each head, over the runs of the group in which it is finite.
-std::map<HeadIndex, MeanError> head_means(const RunGroup& group, const HeadQuantity& quantity);
+/// Groups the runs that differ only in their seed. Groups are in the order of their first run.
+/// Throws ValueError if two runs have the same options and the same seed.
+std::vector<RunGroup> group_runs(std::vector<ComparedRun> runs, const ComparedQuantity& of);
 
 }  // namespace heed::nn

@@ -59,10 +59,9 @@ void set_effects(Study& s, const Transformer& model, const OverTimeSubject& subj
 
 }  // namespace
 
-OverTimeSubject evaluation_over_time(const Transformer& model, const Task& task) {
-  const Batch batch = task.evaluation(0, std::min({std::int64_t(32), task.evaluation_size(),
-                                                   sequences_at_once(model, task.info().context)}));
-  return {batch, {Objective::kLogOdds}, batch, false};
+Batch evaluation_over_time(const Transformer& model, const Task& task) {
+  return task.evaluation(0, std::min({std::int64_t(32), task.evaluation_size(),
+                                      sequences_at_once(model, task.info().context)}));
 }
 
 std::vector<OverTime::Curve> OverTime::curves(std::string_view quantity) const {
@@ -90,7 +89,7 @@ OverTime over_time(Transformer& model, const std::vector<CheckpointFile>& checkp
     load_checkpoint(model, file, c.step, first);
     Study s = study(model, subject.batch, subject.objective);
     check_finite(s.value, file.path, "L");
-    if (subject.effects) set_effects(s, model, subject);
+    set_effects(s, model, subject);
     all.steps.push_back(c.step);
     const auto add = [&](const HeadIndex& place, std::string_view quantity, double value) {
       all.numbers.push_back({c.step, place, std::string(quantity), value});

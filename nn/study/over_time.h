@@ -17,13 +17,12 @@ namespace heed::nn {
 struct OverTimeSubject {
   Batch batch;                                  ///< sequences of L, of the scores and effects
   Objective objective = {Objective::kLogOdds};  ///< L
-  Batch evaluation;     ///< sequences of the losses, and of the means that replace outputs of heads
-  bool effects = true;  ///< whether kNeeded and kPredicted of each head are measured
+  Batch evaluation;  ///< sequences of the losses, and of the means that replace outputs of heads
 };
 
-/// Returns L = log odds on the first sequences of the evaluation set: at most 32, and fewer if
-/// their study would need more than about 256 MB. Effects are not measured.
-OverTimeSubject evaluation_over_time(const Transformer& model, const Task& task);
+/// Returns the first sequences of the evaluation set: at most 32, and fewer if their study would
+/// need more than about 256 MB.
+Batch evaluation_over_time(const Transformer& model, const Task& task);
 
 /// A number of the model, of a layer or of a head at one checkpoint.
 struct TimedNumber {
@@ -34,8 +33,8 @@ struct TimedNumber {
   /// the positions that count in the task's accuracy; NaN if no position counts), and
   /// "optimal_loss" (loss of the Bayes-optimal predictor, comparable with "loss"; NaN if it is
   /// unknown). Of a layer: "resid_pre_grad" and "resid_post_grad", mean_norm() of these gradients.
-  /// For a head, `quantity` is the name of a HeadQuantity that is_over_time(). If effects
-  /// are measured, each head is replaced by its mean over the evaluation sequences.
+  /// For a head, `quantity` is the name of a HeadQuantity that is_over_time(). For the
+  /// effects, each head is replaced by its mean over the evaluation sequences.
   std::string quantity;
   double value;  ///< the number
 };

@@ -19,8 +19,6 @@ constexpr const Role& kUniform = kRoles[std::size(kRoles) - 1];
 
 }  // namespace
 
-std::span<const Role> roles() { return kRoles; }
-
 std::vector<const Role*> roles_of(const HeadReport& head, const HeadReport& uniform) {
   std::vector<const Role*> found;
   for (const Role& role : kRoles) {

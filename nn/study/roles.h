@@ -4,7 +4,6 @@
 
 #include <cmath>
 #include <optional>
-#include <span>
 #include <string_view>
 #include <vector>
 
@@ -19,8 +18,6 @@ struct Role {
   std::string_view reads;  ///< what such a head reads, as text
   Quantity score;          ///< the score
 };
-/// Returns all roles.
-std::span<const Role> roles();
 /// Least score of a head with a role other than "uniform".
 inline constexpr double kLeastScore = 0.4;
 /// Returns the roles whose pattern the head has, sorted by score. The first one is the main role.

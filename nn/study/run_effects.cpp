@@ -55,18 +55,4 @@ std::optional<RepeatedTokens> score_on_repeated_tokens(MeasuredHeads& heads, con
   return sizes;
 }
 
-RunEffects measure_run(const LoadedRun& run) {
-  const Task& task = *run.task;
-  const std::int64_t count = std::min({default_samples(task), task.evaluation_size(),
-                                       8 * evaluation_chunk(run.model, task.info())});
-  const Batch batch = task.evaluation(0, count);
-  const BaseRun base(run.model, batch, default_objective(run.model, task.info(), batch));
-  const Replacement replaced = replacement(run.model, batch, Ablation::kMean);
-  RunEffects effects{measure_heads(base, replaced, EffectParts::kMeasured), {}};
-  score_on_repeated_tokens(effects.measured, run);
-  effects.summary = summarize_heads(base, replaced, effects.measured,
-                                    predicts_better(gain_over_frequencies(run, count)));
-  return effects;
-}
-
 }  // namespace heed::nn

@@ -42,12 +42,4 @@ inline constexpr std::int64_t kLeastRepeated = 8;      ///< least number of toke
 std::optional<RepeatedTokens> score_on_repeated_tokens(MeasuredHeads& heads, const LoadedRun& run,
                                                        std::uint64_t seed = 1);
 
-/// Measured effects of the heads and MLPs of a run, and their summary.
-struct RunEffects {
-  MeasuredHeads measured;  ///< on at most default_samples() sequences, with Ablation::kMean
-  HeadSummary summary;     ///< of `measured`
-};
-/// Measures a run on sequences of its task.
-RunEffects measure_run(const LoadedRun& run);
-
 }  // namespace heed::nn

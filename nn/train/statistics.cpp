@@ -28,10 +28,4 @@ std::map<std::int64_t, MeanError> mean_series(const std::vector<const StepSeries
   return means;
 }
 
-double first_step(const StepSeries& series, double target, bool rises) {
-  for (const auto& [step, value] : series)
-    if (rises ? value >= target : value <= target) return double(step);
-  return NAN;
-}
-
 }  // namespace heed::nn

@@ -28,8 +28,4 @@ using StepSeries = std::map<std::int64_t, double>;
 /// Returns the mean over the finite values of all series, at each step that every series has.
 std::map<std::int64_t, MeanError> mean_series(const std::vector<const StepSeries*>& series);
 
-/// Returns the first step whose value is at least `target` if `rises` is true, or at most `target`
-/// if it is false. Returns NaN if the target is never reached.
-double first_step(const StepSeries& series, double target, bool rises);
-
 }  // namespace heed::nn

@@ -36,8 +36,8 @@ OverTime studied_run(std::int64_t seed, const std::string& periods) {
     trainer.step();
     if (trainer.steps_done % 10 == 0) run.save_checkpoint(trainer.snapshot());
   }
-  return over_time(trainer.model, run.checkpoints(),
-                   evaluation_over_time(trainer.model, *trainer.task));
+  const Batch batch = evaluation_over_time(trainer.model, *trainer.task);
+  return over_time(trainer.model, run.checkpoints(), {.batch = batch, .evaluation = batch});
 }
 
 // Checks one run. `ratio` is the smallest accepted ratio of the largest to the smallest |dL/dW_Q|

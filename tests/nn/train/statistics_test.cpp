@@ -31,11 +31,4 @@ TEST_CASE("a mean curve has the steps at which every run has a value") {
   CHECK(m.at(20).error == 1);
 }
 
-TEST_CASE("first_step finds the first step that reaches a target") {
-  const StepSeries s{{0, 3}, {10, NAN}, {20, 1}, {30, 2}};
-  CHECK(first_step(s, 1.5, false) == 20);
-  CHECK(first_step(s, 3, true) == 0);
-  CHECK(std::isnan(first_step(s, 0.5, false)));
-}
-
 }  // namespace

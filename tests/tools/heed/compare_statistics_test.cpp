@@ -15,7 +15,7 @@ using namespace heed;
 using nn::ComparedRun;
 using nn::RunGroup;
 
-const nn::ComparedQuantity kLoss("loss");
+const nn::ComparedQuantity kLoss{"loss"};
 
 // Returns a run that is evaluated every 10 steps. `losses` are the losses of its evaluations.
 ComparedRun record(std::int64_t seed, std::int64_t kv_heads, const std::vector<double>& losses) {
@@ -31,16 +31,16 @@ ComparedRun record(std::int64_t seed, std::int64_t kv_heads, const std::vector<d
 }
 
 std::vector<RunGroup> group(std::vector<ComparedRun> runs) {
-  return group_runs(std::move(runs), kLoss, {});
+  return group_runs(std::move(runs), kLoss);
 }
-RunComparison compare(std::vector<ComparedRun> runs, std::optional<double> target = {}) {
-  return {kLoss, target, group_runs(std::move(runs), kLoss, target)};
+RunComparison compare(std::vector<ComparedRun> runs) {
+  return {kLoss, group_runs(std::move(runs), kLoss)};
 }
 
 TEST_CASE("runs that differ only in their seeds are one setting; settings keep the order of runs") {
   const std::vector<ComparedRun> runs = {record(1, 2, {3, 1}), record(1, 1, {3, 2}),
                                          record(2, 2, {5, 2})};
-  const RunComparison c = compare(runs, 1.5);
+  const RunComparison c = compare(runs);
   REQUIRE(c.groups.size() == 2);
   CHECK(c.groups[0].name == "kv-heads=2");
   CHECK(c.groups[1].name == "kv-heads=1");
@@ -51,26 +51,14 @@ TEST_CASE("runs that differ only in their seeds are one setting; settings keep t
   CHECK(g.mean(&ComparedRun::above).mean == 1);
   CHECK(g.mean(&ComparedRun::accuracy).mean == Approx(0.85));
   CHECK(g.best == 1);
-  CHECK(g.mean(&ComparedRun::steps_to_target).n == 1);
-  CHECK(g.mean(&ComparedRun::steps_to_target).mean == 10);
   const std::string table = to_text(comparison_report({c}));
   INFO(table);
-  CHECK_THAT(table,
-             Contains("\nkv-heads=2  2  1.5000 ± 0.5000  1.0000        1               10\n"));
-  CHECK_THAT(table,
-             Contains("\nkv-heads=1  1           2.0000  2.0000        0                -\n"));
-  // These columns do not fit into 80 columns, so the table only names them.
-  CHECK_THAT(table, Contains("Also in --json: above_mean, accuracy_mean\n"));
+  CHECK_THAT(table, Contains("\nkv-heads=2  2  1.5000 ± 0.5000  1.0000"));
+  CHECK_THAT(table, Contains("\nkv-heads=1  1           2.0000  2.0000"));
   CHECK(table.find("seconds") == std::string::npos);  // no run has this value
 
   CHECK(group({record(1, 2, {1}), record(2, 2, {1})})[0].name == "all runs");
   CHECK_THROWS_AS(group({record(1, 2, {1}), record(1, 2, {1})}), autograd::ValueError);
-}
-
-TEST_CASE("of numbers of heads, that with the largest magnitude is the best") {
-  const auto groups = group_runs({record(1, 2, {-1, 0.5, -3})}, nn::ComparedQuantity("needed"), -2);
-  CHECK(groups[0].best == -3);
-  CHECK(groups[0].mean(&ComparedRun::steps_to_target).mean == 20);
 }
 
 TEST_CASE("numbers of a setting are printed in their shortest form") {
@@ -96,7 +84,7 @@ TEST_CASE("n is the number of runs in the mean") {
   std::ifstream csv(write_comparison(result, {c})[0]);
   std::string line;
   std::getline(csv, line), std::getline(csv, line);
-  CHECK(line.starts_with("all runs,loss,,2,1.5,0.5,"));
+  CHECK(line.starts_with("all runs,loss,2,1.5,0.5,"));
 }
 
 TEST_CASE("lines of CSV of several tasks have the options that differ in the task of the line") {
@@ -111,9 +99,9 @@ TEST_CASE("lines of CSV of several tasks have the options that differ in the tas
   const testing::Folder folder;
   nn::ResultFolder result(folder.path(), "comparison");
   const std::string file = autograd::read_file(write_comparison(result, tasks)[0].string());
-  CHECK_THAT(file, Catch::Matchers::StartsWith("task,kv-heads,lr,setting,quantity,target,n,"));
-  for (const char* line : {"\ninduction,2,,kv-heads=2,loss,,1,", "\ncopy,,0.5,lr=0.5,loss,,1,",
-                           "\ncopy,,,all runs,loss,,1,1.0,,1.0,,,"})
+  CHECK_THAT(file, Catch::Matchers::StartsWith("task,kv-heads,lr,setting,quantity,n,"));
+  for (const char* line : {"\ninduction,2,,kv-heads=2,loss,1,", "\ncopy,,0.5,lr=0.5,loss,1,",
+                           "\ncopy,,,all runs,loss,1,1.0,,1.0,,,"})
     CHECK_THAT(file, Contains(line));
 }
 
@@ -141,26 +129,6 @@ TEST_CASE("runs that are not a sweep are named by their directories; a table lis
   CHECK(to_text(comparison_report({c})).find("value: settings") == std::string::npos);
 }
 
-TEST_CASE("JSON contains the number of runs in the mean of a head") {
-  const std::vector<ComparedRun> runs = {record(1, 2, {3}), record(2, 2, {3})};
-  RunComparison c = compare(runs);
-  c.of = nn::ComparedQuantity("entropy");
-  for (ComparedRun& run : c.groups[0].runs)
-    for (const nn::HeadQuantity& q : nn::head_quantities())
-      run.heads.push_back({0, {0, 0}, std::string(q.name), 0});
-  c.groups[0].runs[1].heads[nn::kEntropy].value = NAN;
-  const nn::Json json = nn::Json::parse(to_json(comparison_report({c})));
-  const std::vector<nn::Json>& heads = json.find("settings")->items()[0].find("heads")->items();
-  CHECK(heads.size() ==
-        std::size_t(std::ranges::count(nn::head_quantities(), nn::HeadQuantity::kStudy,
-                                       &nn::HeadQuantity::source)));
-  for (const nn::Json& head : heads) {
-    INFO(head.dump());
-    REQUIRE(head.find("n"));
-    CHECK(*head.find("n") == (head.find("quantity")->text() == "entropy" ? 1 : 2));
-  }
-}
-
 // Writes a run with this history.
 void write_run(const testing::Folder& folder, const std::vector<nn::MetricsRow>& history) {
   nn::Snapshot s = nn::Trainer(nn::testing::tiny_run()).snapshot();
@@ -178,15 +146,13 @@ TEST_CASE("a run without a result has only the final values of its last evaluati
   write_run(folder, history);
   for (const auto& [of, numbers] : {std::pair("loss", "nan nan nan nan"),
                                     {"accuracy", "nan nan nan nan"},
-                                    {"entropy", "nan nan nan nan"},
                                     {"eval_loss", "1 0.5 0.9 nan"},
                                     {"eval_accuracy", "0.9 0.5 0.9 nan"}}) {
     INFO(of);
-    const nn::ComparedQuantity quantity(of);
+    const nn::ComparedQuantity quantity{of};
     const ComparedRun run = nn::read_compared(folder.path(), quantity);  // it has no result
     CHECK(fmt::format("{} {} {} {}", run.final, run.above, run.accuracy, run.seconds) == numbers);
     CHECK(!run.has_result);
-    if (quantity.head) continue;
     CHECK(run.series == (quantity.rises() ? nn::StepSeries{{0, 0.7}, {1, 0.8}, {2, 0.9}}
                                           : nn::StepSeries{{0, 3}, {1, 2}, {2, 1}}));
   }
@@ -206,7 +172,7 @@ TEST_CASE("a run without an evaluation cannot be compared") {
   }
 }
 
-TEST_CASE("charts: a band of one standard error, and the final value against an option") {
+TEST_CASE("a curve has a band of one standard error") {
   const std::vector<ComparedRun> runs = {record(1, 1, {3, 2}), record(2, 1, {3, 3}),
                                          record(1, 4, {3, 1})};
   const RunComparison c = compare(runs);
@@ -217,87 +183,7 @@ TEST_CASE("charts: a band of one standard error, and the final value against an 
   CHECK(curves.series[0].low == std::vector<double>{3, 2});
   CHECK(curves.series[0].high == std::vector<double>{3, 3});
   CHECK(curves.series[1].low == curves.series[1].y);  // a single run has no band
-  const plot::LineChart against = against_chart(c, "kv-heads", &ComparedRun::final);
-  REQUIRE(against.series.size() == 1);
-  CHECK(against.series[0].x == std::vector<double>{1, 4});
-  CHECK(against.series[0].y == std::vector<double>{2.5, 1});
-  CHECK(!against.series[0].points);
-  plot::draw_chart(curves), plot::draw_chart(against);
-}
-
-TEST_CASE("points of a curve are ordered by x, whatever the order of the runs") {
-  std::vector<ComparedRun> runs;
-  for (const std::int64_t kv : {8, 1, 4})
-    for (const double lr : {0.5, 0.25}) {
-      runs.push_back(record(1, kv, {9, double(kv)}));
-      runs.back().config.lr = lr;
-    }
-  const RunComparison c = compare(runs, 8.5);
-  for (const auto number : {&ComparedRun::final, &ComparedRun::steps_to_target}) {
-    const plot::LineChart chart = against_chart(c, "kv-heads", number);
-    REQUIRE(chart.series.size() == 2);
-    CHECK(chart.series[0].name == "lr=0.5");  // the lr of the first run
-    CHECK(chart.log_x);
-    for (const plot::Series& s : chart.series) CHECK(s.x == std::vector<double>{1, 4, 8});
-  }
-  CHECK(against_chart(c, "kv-heads", &ComparedRun::final).series[1].y ==
-        std::vector<double>{1, 4, 8});
-}
-
-TEST_CASE("steps to a target are drawn for settings in which all seeds reach it") {
-  // With kv-heads=1, one of two runs reaches the target, at step 0. With kv-heads=2, two of two
-  // runs reach it, at steps 0 and 10. With kv-heads=4, the only run does not reach it.
-  std::vector<ComparedRun> runs = {record(1, 1, {1, 1}), record(2, 1, {3, 3}), record(1, 2, {1, 1}),
-                                   record(2, 2, {3, 1}), record(1, 4, {3, 3})};
-  const plot::LineChart chart =
-      against_chart(compare(runs, 1.5), "kv-heads", &ComparedRun::steps_to_target);
-  CHECK(
-      chart.title ==
-      "Steps until eval_loss is at most 1.5 against kv-heads: task induction, mean of 2 seeds and "
-      "its standard error; 2 settings are not drawn, since not all seeds reached it");
-  REQUIRE(chart.series.size() == 1);
-  const std::vector<double>& y = chart.series[0].y;
-  REQUIRE(y.size() == 3);
-  CHECK(std::isnan(y[0]));
-  CHECK(y[1] == 5);
-  CHECK(std::isnan(y[2]));
-  plot::draw_chart(chart);
-
-  runs.resize(2), runs.push_back(record(1, 4, {3, 3}));  // no group can be drawn
-  const plot::LineChart none =
-      against_chart(compare(runs, 1.5), "kv-heads", &ComparedRun::steps_to_target);
-  CHECK_THAT(none.title, Contains("task induction; 2 settings are not drawn"));
-  plot::draw_chart(none);
-}
-
-TEST_CASE("pictures of a score show the largest score of any head") {
-  const std::vector<ComparedRun> runs = {record(1, 1, {3, 2}), record(1, 2, {3, 3})};
-  RunComparison c = compare(runs);
-  c.of = nn::ComparedQuantity("dW_O");
-  CHECK_THAT(against_chart(c, "kv-heads", &ComparedRun::final).title,
-             Catch::Matchers::StartsWith(
-                 "Largest dW_O of any head, at the end, against kv-heads: task induction"));
-  CHECK(against_chart(c, "kv-heads", &ComparedRun::final).y_name ==
-        "Largest dW_O of any head, at the end");
-  CHECK_THAT(curves_chart(c).title,
-             Catch::Matchers::StartsWith("During training: largest dW_O of any head, task "));
-}
-
-TEST_CASE("values that are names are drawn as points side by side") {
-  std::vector<ComparedRun> runs;
-  for (const auto rule : {nn::ScaleRule::kNone, nn::ScaleRule::kInvHead})
-    for (const std::int64_t kv : {1, 2}) {
-      runs.push_back(record(1, kv, {2, double(kv)}));
-      runs.back().config.model.attention.scale = rule;
-    }
-  const RunComparison c = compare(runs);
-  const plot::LineChart chart = against_chart(c, "scale", &ComparedRun::final);
-  CHECK(chart.x_labels == std::vector<std::string>{"none", "1/d-head"});
-  REQUIRE(chart.series.size() == 2);
-  CHECK(chart.series[0].name == "kv-heads=1");
-  CHECK(chart.series[0].points);
-  CHECK(chart.series[0].x[0] < chart.series[1].x[0]);
-  CHECK(chart.series[0].x[1] - chart.series[0].x[0] == Approx(1));
+  plot::draw_chart(curves);
 }
 
 }  // namespace

@@ -21,8 +21,8 @@ expect 0 sweep s.toml --quiet
 
 expect 0 compare sweeps/s
 out_has "6 runs of 2 settings, mean ± standard error"; out_has "scale=none      3"; out_has "scale=1/d-head  3"
-for file in compare.csv runs.csv curves.csv curves.png against.png; do has_file sweeps/s/compare/$file; done
-ok test "$(head -1 sweeps/s/compare/compare.csv)" == "scale,setting,quantity,target,n,final_mean,final_error,best,above_mean,above_error,accuracy_mean,accuracy_error,reached,steps_mean,steps_error,seconds_mean,seconds_error"
+for file in compare.csv runs.csv curves.csv curves.png; do has_file sweeps/s/compare/$file; done
+ok test "$(head -1 sweeps/s/compare/compare.csv)" == "scale,setting,quantity,n,final_mean,final_error,best,above_mean,above_error,accuracy_mean,accuracy_error,seconds_mean,seconds_error"
 ok test "$(wc -l < sweeps/s/compare/compare.csv)" == 3; ok test "$(wc -l < sweeps/s/compare/runs.csv)" == 7
 ok grep -q '^none,loss,"sweeps/s/scale=none,seed=1",1,' sweeps/s/compare/runs.csv
 ok grep -q '^none,eval_loss,12,3,' sweeps/s/compare/curves.csv
@@ -31,17 +31,9 @@ cp sweeps/s/compare/compare.csv first.csv
 expect 0 compare sweeps/s; same first.csv sweeps/s/compare/compare.csv  # this replaces the first comparison
 expect 0 compare sweeps/s/scale=none,seed=[12] --json --out two
 is_json_line; out_has '"setting":"all runs"'; out_has '"n":2'; has_file two/curves.png
-ok test ! -e two/against.png
 expect 0 compare sweeps/s/scale=none,seed=3 --out one; out_has "1 run of 1 setting,"; has_file one/curves.png
 
-# --- the number of steps to a target, and the score of a head at every checkpoint
-expect 0 compare sweeps/s --target 100 --against scale; out_has "target: 100"; out_has "  reached  steps to target"; has_file sweeps/s/compare/steps.png
-expect 0 compare sweeps/s --target 0; ok test "$(grep -c "  0$" out)" == 2
 expect 0 compare sweeps/s --of accuracy --out accuracy; out_has "final: accuracy"
-expect 0 compare sweeps/s --of previous_token --out heads
-out_has "final: largest previous_token of any"; out_has "L0H1"; has_file heads/heads.csv
-ok test "$(grep -c '^none,previous_token,' heads/curves.csv)" == 3  # the checkpoints of steps 0, 6 and 12
-ok grep -q '^none,0,1,entropy,3,' heads/heads.csv
 
 # --- a damaged run is not compared, and a warning gives its name and the reason
 damage() {  # damage FILE [SIZE]: copies the sweep, and truncates FILE of the first run to SIZE bytes (default: 0)
@@ -55,19 +47,13 @@ damage state.safetensors 1000000; flip_bit bad/scale=none,seed=1/state.safetenso
 expect 0 compare bad; out_has "5 runs of 2 settings"; err_has "state.safetensors: its checksum is "
 for size in 0 300; do
   damage state.safetensors $size
-  expect 0 compare bad --of entropy; out_has "5 runs of 2 settings"; out_has "scale=none      2"; out_has "L0H1  2"
+  expect 0 compare bad; out_has "5 runs of 2 settings"; out_has "scale=none      2"
   err_has "warning: 1 of 6 runs is not compared: bad/scale=none,seed=1 (cannot read state.safetensors: it"
 done
-ok test "$(grep -c '^none,entropy,"bad/' bad/compare/runs.csv)" == 2
-expect 0 compare bad --of roles; ok test "$(grep -c "^bad/scale=" out)" == 5
-err_has "warning: 1 of 6 runs is not compared: bad/scale=none,seed=1 (cannot read state.safetensors"
-expect 0 compare bad --of entropy --json --out json; is_json_line
+ok test "$(grep -c '^none,loss,"bad/' bad/compare/runs.csv)" == 2
+expect 0 compare bad --json --out json; is_json_line
 out_has '"left_out":[{"run":"bad/scale=none,seed=1","why":"cannot read state.safetensors'
-refuses 4 "compare: no run can be compared: bad/scale=none,seed=1/ (cannot read" compare bad/scale=none,seed=1/ --of entropy
-
-# --- checkpoints of another run, also if all of them are
-damage config.toml; cp sweeps/s/scale=none,seed=2/checkpoints/* bad/scale=none,seed=1/checkpoints/
-expect 0 compare bad --of entropy; err_has "1 of 6 runs is not compared: bad/scale=none,seed=1 (state.safetensors: belongs to another run than checkpoints/000000"
+refuses 4 "compare: no run can be compared: bad/scale=none,seed=1/ (cannot read" compare bad/scale=none,seed=1/
 
 # --- the table is printed even if no file can be written
 table() { out_has "6 runs of 2 settings"; out_has "scale=1/d-head  3"; }
@@ -76,15 +62,15 @@ expect 4 compare sweeps/s; table; err_has "cannot make the directory"; err_has "
 expect 4 compare sweeps/s --json; is_json_line; out_has '"files":[]'; err_has "--out DIR writes"
 rm sweeps/s/compare && mv aside sweeps/s/compare
 refuses 4 "heed: cannot make the directory s.toml/here: " compare sweeps/s --out s.toml/here
-mkdir -p held/curves.png/inside held/steps.png
+mkdir -p held/curves.png/inside
 expect 4 compare sweeps/s --out held; table; err_has "cannot replace held/curves.png: it is a directory"
-ok test "$(ls -A held)" == $'curves.png\nsteps.png'
+ok test "$(ls -A held)" == curves.png
 rm -r held/curves.png; exec 9< held; flock 9
 expect 4 compare sweeps/s --out held; table; err_has "held: it is locked by another process"
 exec 9<&-
-expect 0 compare sweeps/s --out held; ok test -d held/steps.png; has_file held/curves.png
+expect 0 compare sweeps/s --out held; has_file held/curves.png
 mkdir fixed  # heed replaces neither compare.csv alone nor a run
-for file in compare.csv runs.csv heads.csv curves.csv; do
+for file in compare.csv runs.csv curves.csv; do
   touch fixed/$file; expect 4 compare sweeps/s --out fixed; table; err_has "cannot replace fixed/compare.csv: heed did not write it"
 done
 run=(sweeps/s/*seed=1); refuses 2 "--out ${run[0]} is a run" compare sweeps/s --out "${run[0]}"
@@ -105,10 +91,10 @@ done
 expect 0 compare sweeps/tasks
 for task in reverse copy; do
   out_has "$task: 4 runs of 2 settings, mean ± standard error"
-  for file in curves against; do has_file sweeps/tasks/compare/$file-$task.png; out_has "compare/$file-$task.png"; done
+  has_file sweeps/tasks/compare/curves-$task.png; out_has "compare/curves-$task.png"
 done
 ok test "$(grep -c "above optimum" out)" == 2; ok test "$(grep -c "^scale=none      2" out)" == 2; ok test ! -s err
-ok test ! -e sweeps/tasks/compare/curves.png; ok test ! -e sweeps/tasks/compare/heads.csv
+ok test ! -e sweeps/tasks/compare/curves.png
 ok grep -aq "task copy, mean of 2 seeds" sweeps/tasks/compare/curves-copy.png
 ok test "$(cut -d, -f1-4 sweeps/tasks/compare/compare.csv | head -2)" == $'task,scale,setting,quantity\nreverse,none,scale=none,loss'
 ok grep -q '^copy,1/d-head,loss,"sweeps/tasks/scale=1_d-head,task=copy,seed=2",2,' sweeps/tasks/compare/runs.csv
@@ -119,19 +105,14 @@ expect 0 compare sweeps/tasks/scale={none,1_d-head},task=copy,seed=* --json --ou
 alone=$(sed 's/,"left_out.*/}/' out)
 expect 0 compare sweeps/tasks --json; is_json_line; out_has "$alone],\"left_out\":[],\"files\":[\"sweeps/tasks/compare/compare.csv\""
 ok test "$(head -c 48 out)" == '{"tasks":[{"task":"reverse","quantity":"loss","t'
-expect 0 compare sweeps/tasks --of previous_token --target 0.001; ok test "$(grep -c "^previous_token of each head" out)" == 2
-has_file sweeps/tasks/compare/steps-copy.png; ok grep -q '^copy,none,0,1,entropy,2,' sweeps/tasks/compare/heads.csv
 touch sweeps/tasks/compare/curves-mine.png
 expect 0 compare sweeps/tasks/*copy* --out sweeps/tasks/compare  # this removes the pictures of both tasks
-ok test "$(ls sweeps/tasks/compare)" == $'against.png\ncompare.csv\ncurves-mine.png\ncurves.csv\ncurves.png\nheed-files.txt\nruns.csv'
-refuses 2 "--against lr: the runs of the task reverse do not differ in this option; choose scale" \
-  compare sweeps/tasks --against lr
+ok test "$(ls sweeps/tasks/compare)" == $'compare.csv\ncurves-mine.png\ncurves.csv\ncurves.png\nheed-files.txt\nruns.csv'
 expect 0 train markov "${tiny[@]}" --steps 4 --quiet --out markov
 expect 0 compare sweeps/s markov --out mixed
 out_has "reverse: 6 runs of 2 settings"; out_has "markov: 1 run of 1 setting"; out_has "markov   1"
-has_file mixed/against-reverse.png; ok test ! -e mixed/against-markov.png
+has_file mixed/curves-reverse.png; has_file mixed/curves-markov.png
 ok test "$(grep '^markov,' mixed/runs.csv | cut -d, -f1-5)" == "markov,,loss,markov,1"
-refuses 2 "--against scale: the runs of the task markov differ only in their seeds; omit --against" compare sweeps/s markov --against scale
 
 # --- runs on two different texts have one task, and each text is a setting
 for text in a b; do
@@ -144,13 +125,13 @@ expect 0 compare a markov --csv --out texts; ok grep -q '^text,a,{},1,' out; has
 # --- the tables of a sweep of many options have at most 80 columns, even if the names of its settings are longer
 recipe 2 'scale = ["none", "1/d-head"]' 'positions = ["learned", "rope"]' 'mlp-act = ["relu", "gelu"]' \
   'norm-kind = ["layernorm", "rmsnorm"]' 'lr = [0.00125]' > wide.toml
-for call in "sweep wide.toml --quiet" "compare sweeps/wide" "compare sweeps/wide --of entropy --target 1"; do
+for call in "sweep wide.toml --quiet" "compare sweeps/wide"; do
   # shellcheck disable=SC2086
   expect 0 $call; ok test "$(grep -c '.\{81\}' out)" == 0
 done
 
-# --- help states which scores are compared and how many settings are drawn
-expect 0 compare --help all; help_has "that with the largest magnitude"; help_has "of more than 8 settings the first 8"
+# --- help states how many settings are drawn
+expect 0 compare --help all; help_has "of more than 8 settings the first 8"
 
 # --- a run that was extended has no value of seconds, because a resume does not measure all its steps
 cp -r sweeps/s longer
@@ -160,7 +141,6 @@ expect 0 compare longer/scale=none,seed=1 --out one
 ok test "$(grep -c seconds out)" == 0; ok grep -q ',$' one/runs.csv
 
 # --- runs that cannot be compared are rejected
-refuses 2 "the runs do not differ in this option; choose scale" compare sweeps/s --against scales
 refuses 2 "heed compare needs RUNS..." compare
 mkdir empty; refuses 4 "is not a run and contains no runs" compare empty
 refuses 2 "so they are the same run" compare sweeps/s/scale=none,seed=1 sweeps/s/scale=none,seed=1

@@ -188,8 +188,7 @@ TEST_CASE("the keys of --json and --csv are those that help states; text has 80 
       {"runs ", {}},
       {"sweep ", {"s.toml"}},  // all runs of this sweep are finished already
       {"sweep --dry-run", {"s.toml", "--dry-run"}},
-      {"compare ", {"sweeps/s", "--of", "entropy"}},
-      {"compare --of roles", {"sweeps/s", "--of", "roles"}},
+      {"compare ", {"sweeps/s"}},
       {"tasks ", {}},
       {"tasks --task", {"recall"}},
       {"tasks text or lines", {"lines"}},
@@ -233,7 +232,7 @@ TEST_CASE("text has 80 columns for runs with long names that differ in many sett
            train + "runs/a --task reverse", train + name + "1 --norm-kind rmsnorm" + text,
            train + name + "2 --lr 0.5 --norm-kind rmsnorm --from " + name + "1" + text,
            train + name + "3 --layers 1 --positions rope --window 2" + text, compare,
-           compare + " --of entropy --target 1", "runs", "diff " + name + "1 " + name + "3",
+           "runs", "diff " + name + "1 " + name + "3",
            "info " + name + "1", "eval " + name + "1", "study " + name + "1",
            "verify run " + name + "1"}) {
     const Outcome o = Place::run(split(words, ' '));

@@ -122,7 +122,6 @@ const std::map<std::string, std::vector<BadValue>>& bad_texts() {
       {"sweep out", {{"file.txt", kUsage, {"s.toml"}}, {"directory/..", kUsage, {"s.toml"}}}},
       {"sweep part", {{"3/2", kUsage, {"s.toml"}}, {"1", kUsage, {"s.toml"}}}},
       {"compare runs", no_file("absent")},
-      {"compare against", {{"lr", kUsage, {"sweeps/s"}}}},
       {"compare out", {{"file.txt", kInputOutput, {"sweeps/s"}, "file.txt"}}},
       {"diff a", no_file("absent", {"--b", kRun})},
       {"diff b", no_file("absent", {kRun})},

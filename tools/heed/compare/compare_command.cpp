@@ -1,12 +1,10 @@
 // The command `heed compare`: compares runs by means over seeds.
 #include <algorithm>
 #include <functional>
-#include <map>
 #include <set>
 
 #include "autograd/base/text.h"
 #include "nn/run/result_folder.h"
-#include "nn/study/run_effects.h"
 #include "nn/tasks/task.h"
 #include "tools/heed/commands.h"
 #include "tools/heed/compare/compare_report.h"
@@ -14,7 +12,6 @@
 #include "tools/heed/pictures.h"
 #include "tools/heed/plan/sweep_plan.h"
 #include "tools/heed/report/output.h"
-#include "tools/heed/report/progress.h"
 
 namespace heed {
 namespace {
@@ -23,8 +20,7 @@ namespace fs = std::filesystem;
 
 struct CompareArguments {
   std::vector<std::string> runs;
-  std::string of = "loss", against, out;
-  double target = 0;
+  std::string of = "loss", out;
 };
 
 // A run that is not compared, and the reason.
@@ -123,34 +119,16 @@ std::vector<nn::ComparedRun> find_runs(const Command& c, const nn::ComparedQuant
   check_not_empty(runs.size(), left_out);
   const auto lacks = [](const nn::ComparedRun& run) { return !run.has_result; };
   const auto count = std::ranges::count_if(runs, lacks);
-  if (count > 0 && (of.is_result() || of.head))
+  if (count > 0 && of.is_result())
     print_error(fmt::format("note: {} of {} {} no result; to measure it, run heed eval {}", count,
                             counted(std::ssize(runs), "run"), count == 1 ? "has" : "have",
                             std::ranges::find_if(runs, lacks)->folder.string()));
   return runs;
 }
 
-// Measures the scores of the heads of all runs. If the weights or the text file of a run cannot be
-// read, moves the run to `left_out`.
-void measure_heads(std::vector<nn::ComparedRun>& runs, const nn::ComparedQuantity& of,
-                   std::vector<LeftOut>& left_out) {
-  std::vector<nn::ComparedRun> measured;
-  Progress progress(false);
-  for (nn::ComparedRun& run : runs) {
-    progress.at_work(fmt::format("Measuring run {} of {}", measured.size() + 1, runs.size()));
-    or_leave_out(left_out, run.folder, [&] {
-      nn::measure_heads(run, of);
-      measured.push_back(std::move(run));
-    });
-  }
-  runs = std::move(measured);
-  check_not_empty(runs.size(), left_out);
-}
-
 // Returns one comparison for each task, in the order of the first run of each task.
 std::vector<RunComparison> compare_tasks(const std::vector<nn::ComparedRun>& runs,
-                                         const nn::ComparedQuantity& of,
-                                         std::optional<double> target) {
+                                         const nn::ComparedQuantity& of) {
   std::vector<std::vector<nn::ComparedRun>> by_task;
   for (const nn::ComparedRun& run : runs) {
     auto same = std::find_if(by_task.begin(), by_task.end(), [&](const auto& list) {
@@ -161,34 +139,13 @@ std::vector<RunComparison> compare_tasks(const std::vector<nn::ComparedRun>& run
   }
   std::vector<RunComparison> tasks;
   for (auto& list : by_task) {
-    tasks.push_back({of, target, group_runs(std::move(list), of, target)});
+    tasks.push_back({of, group_runs(std::move(list), of)});
     name_groups(tasks.back().groups);
   }
   return tasks;
 }
 
-// Returns the options on the x axes of against.png of each task, "" for a picture that is not
-// drawn.
-std::vector<std::string> chosen_against(const std::string& given,
-                                        const std::vector<RunComparison>& tasks) {
-  std::vector<std::string> chosen;
-  for (const RunComparison& c : tasks) {
-    const std::string runs = tasks.size() > 1 ? "the runs of the task " + c.task() : "the runs";
-    std::vector<std::string> differ;
-    for (const auto& [key, value] : c.groups[0].options) differ.push_back(key);
-    chosen.push_back(!given.empty() ? given : differ.size() == 1 ? differ[0] : "");
-    if (given.empty() || std::ranges::count(differ, given) > 0) continue;
-    if (differ.empty())
-      usage_error("--against {}: {} differ only in their seeds; omit --against", given, runs);
-    usage_error("--against {}: {} do not differ in this option{}; choose {}", given, runs,
-                given == "seed" ? " after their means over seeds are taken" : "",
-                heed::join(differ, " or "));
-  }
-  return chosen;
-}
-
-std::vector<fs::path> write_files(const fs::path& folder, const std::vector<RunComparison>& tasks,
-                                  const std::vector<std::string>& against) {
+std::vector<fs::path> write_files(const fs::path& folder, const std::vector<RunComparison>& tasks) {
   const auto suffix = [&](std::size_t i) {
     return tasks.size() > 1 ? "-" + tasks[i].task() : std::string();
   };
@@ -196,42 +153,30 @@ std::vector<fs::path> write_files(const fs::path& folder, const std::vector<RunC
   // Lists all names first. If the user has a file of one of these names, list() throws before any
   // file is written.
   std::vector<std::string> names{"compare.csv", "runs.csv", "curves.csv"};
-  if (tasks[0].of.head) names.emplace_back("heads.csv");
-  for (std::size_t i = 0; i < tasks.size(); ++i) {
-    const std::string end = suffix(i) + ".png";
-    names.push_back("curves" + end);
-    if (!against[i].empty()) names.push_back("against" + end);
-    if (!against[i].empty() && tasks[i].target) names.push_back("steps" + end);
-  }
+  for (std::size_t i = 0; i < tasks.size(); ++i) names.push_back("curves" + suffix(i) + ".png");
   out.list(names);
   std::vector<fs::path> files = write_comparison(out, tasks);
   for (std::size_t i = 0; i < tasks.size(); ++i)
-    append(files, draw_comparison(out, tasks[i], against[i], suffix(i)));
+    files.push_back(draw_comparison(out, tasks[i], suffix(i)));
   out.complete();
   return files;
 }
 
 Report run_compare(const CompareArguments& a, const Command& c) {
-  const auto target = c.given("target") ? std::optional(a.target) : std::nullopt;
-  const nn::ComparedQuantity of(a.of);
+  const nn::ComparedQuantity of{a.of};
   std::vector<LeftOut> left_out;
-  std::vector<nn::ComparedRun> runs = find_runs(c, of, left_out);
+  const std::vector<nn::ComparedRun> runs = find_runs(c, of, left_out);
   if (!a.out.empty() && nn::RunFolder(a.out).is_run())
     usage_error("--out {} is a run; choose another directory", a.out);
   if (!a.out.empty()) make_folder(a.out);  // reports errors of arguments before the work starts
-  std::vector<RunComparison> tasks = compare_tasks(runs, of, target);
-  chosen_against(a.against, tasks);
-  if (of.head) {
-    measure_heads(runs, of, left_out);
-    tasks = compare_tasks(runs, of, target);
-  }
+  const std::vector<RunComparison> tasks = compare_tasks(runs, of);
   Report report = comparison_report(tasks);
   report_left_out(report, runs.size(), left_out);
   const std::vector<Command::Value>& given = c.values.at("runs");
   fs::path out = a.out.empty() ? "compare" : a.out;
   if (a.out.empty() && given.size() == 1 && !nn::RunFolder(given[0].text).is_run())
     out = fs::path(given[0].text) / "compare";
-  report.write_files([&] { return write_files(out, tasks, chosen_against(a.against, tasks)); });
+  report.write_files([&] { return write_files(out, tasks); });
   if (!report.error.empty()) report.error += "; --out DIR writes the files elsewhere";
   return report;
 }
@@ -246,7 +191,7 @@ Runs that are not finished or are damaged are not compared. A warning names them
 [Tasks]
 Runs of several tasks are compared task by task: each task has a table, and its pictures are named
 after it (curves-copy.png). An option is a part of a setting if it differs between the runs of one
-task, and --against must be such an option in each task. The first column of --csv and of the CSV
+task. The first column of --csv and of the CSV
 files is task. Runs of task text that learn different files are settings of one task.
 
 [Numbers]
@@ -257,76 +202,15 @@ the first --eval-batch sequences of the set. The curves show eval_loss. A run wi
 '-' until heed eval RUN has measured it; --of eval_loss needs no result. A directory with only
 weights and a configuration has no losses.
 
-If --of is a number of heads (as in heed study), final is that with the largest magnitude of any
-head. It is measured on sequences of the evaluation set, at every checkpoint (heed train --save-every) and at
-the end.
-
-With --target X, steps to target is the step of the first evaluation, or checkpoint, at which
-eval_loss is at most X, or at which another quantity is at least X. reached is the number of runs that
-reach the target; the mean is over these runs.
-
 [Files]
 The directory --out receives compare.csv (a line per setting), runs.csv (per run), curves.csv (per
-step), heads.csv (per head), curves.png (the mean with a band of one standard error above and below,
-at the steps that all runs of a setting have; of more than 8 settings the first 8), against.png and,
-with a target, steps.png (only settings in which all runs reach the target; the title counts the
-others). The files of an earlier comparison in this directory are replaced or removed.
+step) and curves.png (the mean with a band of one standard error above and below, at the steps that
+all runs of a setting have; of more than 8 settings the first 8). The files of an earlier comparison
+in this directory are replaced or removed.
 
 [JSON]
-For runs of several tasks, --json prints tasks (a list with task, quantity, target and settings of
+For runs of several tasks, --json prints tasks (a list with task, quantity and settings of
 each), left_out and files.)";
-
-// ---- roles of heads
-
-// The columns: the run, one for each role, `other`, L, and the share of the heads' effect on L that
-// remains with the listed heads alone.
-Columns role_columns() {
-  static const std::vector<Column> all = [] {
-    std::vector<Column> columns{{"run", "run"}};
-    for (const nn::Role& role : nn::roles()) columns.push_back({role.name, role.name});
-    columns.insert(columns.end(), {{"other", "other"},
-                                   {"value", "L", "", "{:.4g}"},
-                                   {"left_alone", "left alone", "", "percent", 1}});
-    return columns;
-  }();
-  return all;
-}
-
-const Column kRoleKeys[] = {rows("runs", role_columns()), rows("left_out", kLeftOut)};
-
-Report compare_roles(const Command& c) {
-  Report report(kRoleKeys);
-  Table& table = report.table("runs");
-  table.note =
-      "The heads and MLPs that change L, by their main role, on sequences of each run's own task. "
-      "L "
-      "is the margin, or the log probability of the targets if these are random. left alone: the "
-      "share of the difference that heads make to L, with these heads alone. heed study RUN "
-      "explains one run.";
-  std::vector<LeftOut> left_out;
-  Progress progress(false);
-  for (const fs::path& folder : all_folders(c)) {
-    progress.at_work("Measuring the heads of " + folder.string());
-    or_leave_out(left_out, folder, [&] {
-      const nn::RunEffects e =
-          nn::measure_run(open_run(folder, nn::RunFolder::kState, nn::Use::kSequences));
-      std::map<std::string_view, std::string> by_role;
-      for (const nn::Finding& f : e.summary.findings)
-        if (f.matters()) {
-          std::string& names = by_role[f.role()];
-          names += (names.empty() ? "" : " ") + e.measured.effects[f.row].place;
-        }
-      std::vector<Value> row{folder.string()};
-      for (const nn::Role& role : nn::roles()) row.push_back(by_role[role.name]);
-      row.insert(row.end(), {by_role["other"], e.measured.value.mean, e.summary.left_alone});
-      table.add(std::move(row));
-    });
-  }
-  progress.clear();
-  check_not_empty(table.rows.size(), left_out);
-  report_left_out(report, table.rows.size(), left_out);
-  return report;
-}
 
 }  // namespace
 
@@ -334,36 +218,20 @@ void compare_command(Command& c) {
   c.name = "compare", c.what = "compare runs by means over seeds, as a table and pictures";
   c.examples =
       "  heed compare sweeps/scale\n"
-      "  heed compare sweeps/scale --of induction --target 0.5\n"
       "  heed compare runs/markov-1 runs/markov-2 runs/markov-3 --out markov\n"
       "  heed compare runs/markov-1 runs/copy-1 --out markov-and-copy\n"
-      "  heed compare sweeps/kv-heads --against kv-heads --json\n"
-      "  heed compare runs/induction-1 runs/induction-2 --of roles";
+      "  heed compare sweeps/kv-heads --of accuracy --json";
   c.notes = kCompareNotes;
   auto a = std::make_shared<CompareArguments>();
-  std::vector<std::string> quantities = nn::ComparedQuantity::names();
-  quantities.emplace_back("roles");
   c.arguments = 1;
-  c.add("Options",
-        {nn::Setting("runs", a->runs, {}, "runs, directories of runs, sweeps"),
-         nn::Setting("of", a->of, std::move(quantities),
-                     "the compared quantity; roles: which heads have which role in each run"),
-         nn::Setting("target", a->target, {-1e6, 1e6},
-                     "value of the quantity; adds the steps until a run reaches it")
-             .shows(""),
-         nn::Setting("against", a->against, "OPTION", "draw the final value against this option")
-             .shows("the option that differs, if there is only one"),
-         nn::Setting("out", a->out, "DIR", "directory for the files")
-             .shows("compare in the sweep's or the current directory")});
+  c.add("Options", {nn::Setting("runs", a->runs, {}, "runs, directories of runs, sweeps"),
+                    nn::Setting("of", a->of, {"loss", "accuracy", "eval_loss", "eval_accuracy"},
+                                "the compared quantity"),
+                    nn::Setting("out", a->out, "DIR", "directory for the files")
+                        .shows("compare in the sweep's or the current directory")});
   c.add_common(Command::kThreads | Command::kJson | Command::kCsv);
   c.mark(&nn::Setting::required, {"runs"});
-  c.modes = {{.key = "of",
-              .values = {"roles"},
-              .label = "--of roles",
-              .accepts = c.only({"runs"}),
-              .result = kRoleKeys,
-              .run = compare_roles},
-             {.result = kComparisonKeys,
+  c.modes = {{.result = kComparisonKeys,
               .run = [a](const Command& command) { return run_compare(*a, command); }}};
 }
 

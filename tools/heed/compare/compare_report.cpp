@@ -32,8 +32,6 @@ constexpr Number kNumbers[] = {
     {"above optimum", "above", "", "above_mean", "above_error", &ComparedRun::above, "{:.4f}", 1},
     {"accuracy", "accuracy", "", "accuracy_mean", "accuracy_error", &ComparedRun::accuracy,
      "{:.4f}", 2},
-    {"steps to target", "steps_to_target", "reached", "steps_mean", "steps_error",
-     &ComparedRun::steps_to_target, "{:.6g}", 0},
     {"seconds", "seconds", "", "seconds_mean", "seconds_error", &ComparedRun::seconds, "{:.1f}",
      3}};
 
@@ -61,11 +59,10 @@ std::vector<Column> setting_columns(std::vector<Column> columns) {
   return columns;
 }
 // Appends the cells of setting_columns().
-Cells setting_cells(Cells cells, const RunComparison& c, const RunGroup& g) {
+Cells setting_cells(Cells cells, const RunGroup& g) {
   for (const Number& number : kNumbers) {
     const MeanError m = g.mean(number.value);
-    const bool is_unknown = number.value == &ComparedRun::steps_to_target && !c.target;
-    if (!number.n.empty()) cells.push_back(is_unknown ? Value() : Value(m.n));
+    if (!number.n.empty()) cells.emplace_back(m.n);
     cells.emplace_back(number.error.empty() ? g.best : m.mean);
     if (!number.error.empty()) cells.emplace_back(m.error);
   }
@@ -73,38 +70,18 @@ Cells setting_cells(Cells cells, const RunComparison& c, const RunGroup& g) {
 }
 
 const std::vector<Column> kRun = run_columns({{"run"}, {"seed"}});
-constexpr Column kHead[] = {{"layer"}, {"head"}, {"quantity"}, {"n"}, {"mean"}, {"error"}};
 const std::vector<Column> kSetting = [] {
   std::vector<Column> columns = setting_columns({{"setting", "setting"}, {"options"}});
-  columns.insert(columns.end(), {rows("runs", kRun), rows("heads", kHead)});
+  columns.push_back(rows("runs", kRun));
   return columns;
 }();
-constexpr Column kHeadText[] = {{"", "setting"},
-                                {"", "head"},
-                                {"", "n"},
-                                {.label = "mean", .format = "{:.4f}", .has_error = true},
-                                {}};
 constexpr Column kDifferingText[] = {{"", "option"}, {"", "value: settings", "", "text"}};
 const Column kCompareKeys[] = {
-    {"task"}, {"quantity"}, {"target"}, rows("settings", kSetting), rows("left_out", kLeftOut),
-    {"files"}};
+    {"task"}, {"quantity"}, rows("settings", kSetting), rows("left_out", kLeftOut), {"files"}};
 
 // The result if there are several tasks: a list with an object per task.
-const Column kTask[] = {{"task"}, {"quantity"}, {"target"}, rows("settings", kSetting)};
+const Column kTask[] = {{"task"}, {"quantity"}, rows("settings", kSetting)};
 const Column kSeveralKeys[] = {rows("tasks", kTask), rows("left_out", kLeftOut), {"files"}};
-
-// Returns one row for each score of each head of the model, as means over the runs of a group.
-// Returns no rows if the compared quantity is not measured per head.
-std::vector<Cells> head_rows(const RunComparison& c, const RunGroup& g) {
-  std::vector<Cells> list;
-  if (!c.of.head) return list;
-  for (const nn::HeadQuantity& quantity : nn::head_quantities()) {
-    if (quantity.source > c.of.head->source) continue;  // not measured
-    for (const auto& [head, mean] : head_means(g, quantity))
-      list.push_back({head.layer, head.head, quantity.name, mean.n, mean.mean, mean.error});
-  }
-  return list;
-}
 
 Value options_of(const RunGroup& g) {
   Value options = Value::object();
@@ -112,12 +89,11 @@ Value options_of(const RunGroup& g) {
   return options;
 }
 
-Cells all_setting_cells(const RunComparison& c, const RunGroup& g) {
-  Table runs(kRun), heads(kHead);
+Cells all_setting_cells(const RunGroup& g) {
+  Table runs(kRun);
   for (const ComparedRun& r : g.runs) runs.add(run_cells({}, r));
-  heads.rows = head_rows(c, g);
-  Cells cells = setting_cells({g.name, options_of(g)}, c, g);
-  cells.insert(cells.end(), {list_of(runs), list_of(heads)});
+  Cells cells = setting_cells({g.name, options_of(g)}, g);
+  cells.push_back(list_of(runs));
   return cells;
 }
 
@@ -141,7 +117,7 @@ std::vector<std::string> short_names(std::vector<std::string> texts) {
 Table differing_table(const std::vector<RunGroup>& groups) {
   constexpr std::size_t kNamed = 3;
   Table table(kDifferingText);
-  if (groups[0].name == groups[0].name_without("")) return table;
+  if (groups[0].name == groups[0].options_text()) return table;
   for (const auto& [option, first] : groups[0].options) {
     std::vector<std::string> values;
     std::map<std::string, std::vector<std::string>> names;  // of the groups that have each value
@@ -193,26 +169,18 @@ Report task_report(const RunComparison& c) {
   Report report(kCompareKeys);
   report.set("task", c.task());
   report.set("quantity", c.of.name);
-  report.set("target", c.target);
   Table& table = report.table("settings");
   std::size_t runs = 0;
-  for (const RunGroup& g : c.groups) table.add(all_setting_cells(c, g)), runs += g.runs.size();
-  table.title =
-      fmt::format("{}: {} of {}, mean ± standard error\nfinal: {}{}\n", c.task(),
-                  counted(std::int64_t(runs), "run"), counted(std::ssize(c.groups), "setting"),
-                  c.of.words(), c.target ? fmt::format("; target: {}", *c.target) : "");
+  for (const RunGroup& g : c.groups) table.add(all_setting_cells(g)), runs += g.runs.size();
+  table.title = fmt::format("{}: {} of {}, mean ± standard error\nfinal: {}\n", c.task(),
+                            counted(std::int64_t(runs), "run"),
+                            counted(std::ssize(c.groups), "setting"), c.of.words());
   if (c.of.is_result())
     table.title +=
         fmt::format("on the whole evaluation set; best: {} during training\n", c.of.series_name());
-  else if (!c.of.head)
+  else
     table.title += "on the first --eval-batch sequences of the evaluation set\n";
   report.text_table(differing_table(c.groups));
-  if (!c.of.head) return report;
-  Table& heads = report.text_table(kHeadText);
-  heads.title = c.of.name + " of each head";
-  for (const RunGroup& g : c.groups)
-    for (const auto& [head, mean] : head_means(g, *c.of.head))
-      heads.add({g.name, nn::head_name(head), mean.n, mean.mean, mean.error});
   return report;
 }
 
@@ -248,7 +216,7 @@ Report comparison_report(const std::vector<RunComparison>& tasks) {
     for (const Report::Item& item : task.items())
       if (const Table* table = std::get_if<Table>(&item.what)) report.text_table(*table);
     const auto& settings = std::get<Table>(task.find("settings")->what);
-    list.add({c.task(), c.of.name, c.target, list_of(settings)});
+    list.add({c.task(), c.of.name, list_of(settings)});
     for (Cells row : settings.rows) {
       row.insert(row.begin(), c.task());
       csv.add(std::move(row));
@@ -260,19 +228,16 @@ Report comparison_report(const std::vector<RunComparison>& tasks) {
 
 std::vector<fs::path> write_comparison(nn::ResultFolder& folder,
                                        const std::vector<RunComparison>& tasks) {
-  Table settings = options_table(tasks, setting_columns({{"setting"}, {"quantity"}, {"target"}}));
+  Table settings = options_table(tasks, setting_columns({{"setting"}, {"quantity"}}));
   Table runs = options_table(tasks, run_columns({{"quantity"}, {"run"}, {"seed"}}));
   Table curves =
       options_table(tasks, {{"quantity"}, {"step"}, {"n"}, {"mean"}, {"standard_error"}});
-  Table heads = options_table(
-      tasks, {{"layer"}, {"head"}, {"quantity"}, {"n"}, {"mean"}, {"standard_error"}});
   for (const RunComparison& c : tasks)
     for (const RunGroup& g : c.groups) {
-      add_row(settings, g, setting_cells({g.name, c.of.name, c.target}, c, g));
+      add_row(settings, g, setting_cells({g.name, c.of.name}, g));
       for (const ComparedRun& r : g.runs) add_row(runs, g, run_cells({c.of.name}, r));
       for (const auto& [step, m] : g.curve)
         add_row(curves, g, {c.of.series_name(), step, m.n, m.mean, m.error});
-      for (const Cells& cells : head_rows(c, g)) add_row(heads, g, cells);
     }
   std::vector<fs::path> files;
   const auto write = [&](const char* name, const Table& table) {
@@ -281,7 +246,6 @@ std::vector<fs::path> write_comparison(nn::ResultFolder& folder,
     files.emplace_back(file.text());
   };
   write("compare.csv", settings), write("runs.csv", runs), write("curves.csv", curves);
-  if (tasks[0].of.head) write("heads.csv", heads);
   return files;
 }
 

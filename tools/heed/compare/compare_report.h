@@ -2,7 +2,6 @@
 #pragma once
 
 #include <filesystem>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,7 +16,6 @@ namespace heed {
 /// seeds. The texts of `heed compare` call a group a setting.
 struct RunComparison {
   nn::ComparedQuantity of;           ///< quantity that the report compares
-  std::optional<double> target;      ///< value of the quantity for steps_to_target
   std::vector<nn::RunGroup> groups;  ///< at least one, each with at least one run
 
   /// Returns the task of the runs, which have one task.
@@ -34,16 +32,15 @@ extern const Columns kTasksKeys;       ///< keys of comparison_report() for seve
 void name_groups(std::vector<nn::RunGroup>& groups);
 
 /// Returns a report with one row per group of runs. Its column n is the number of runs whose last
-/// value is finite. If the quantity is measured per head, adds rows for the heads of each group. If
-/// there are several tasks, each has tables of its own in text and an object in the list `tasks` of
-/// JSON, and the first column of CSV is the task. Does not set the keys `left_out` and `files`.
+/// value is finite. If there are several tasks, each has tables of its own in text and an object in
+/// the list `tasks` of JSON, and the first column of CSV is the task. Does not set the keys
+/// `left_out` and `files`.
 Report comparison_report(const std::vector<RunComparison>& tasks);
 
-/// Writes compare.csv (one line per group of runs), runs.csv (one per run), curves.csv (one per
-/// group and step) and, if the quantity is measured per head, heads.csv (one per group, head and
-/// score). If there are several tasks, the first column is the task, and an option that does not
-/// differ between the runs of a task is empty in its lines. Returns the paths of the files. Throws
-/// IoError if a file cannot be written.
+/// Writes compare.csv (one line per group of runs), runs.csv (one per run) and curves.csv (one per
+/// group and step). If there are several tasks, the first column is the task, and an option that
+/// does not differ between the runs of a task is empty in its lines. Returns the paths of the
+/// files. Throws IoError if a file cannot be written.
 std::vector<std::filesystem::path> write_comparison(nn::ResultFolder& folder,
                                                     const std::vector<RunComparison>& tasks);
 
@@ -53,18 +50,9 @@ inline constexpr std::size_t kMostCurves = 8;  ///< largest number of curves of 
 /// kMostCurves groups.
 plot::LineChart curves_chart(const RunComparison& c);
 
-/// Returns a chart of the mean of `number` over the runs of each group. The x axis is the value of
-/// one option. Each combination of the other options has a color of its own. If all values of the
-/// option are numbers, draws curves, otherwise points. If `number` is steps_to_target, groups in
-/// which not all runs reach the target are not drawn, and the title states their number.
-plot::LineChart against_chart(const RunComparison& c, const std::string& option,
-                              double nn::ComparedRun::*number);
-
-/// Draws curves.png. Unless the option `against` is empty, also draws against.png and, if there is
-/// a target, steps.png. `suffix` is added to the names: curves-copy.png if it is "-copy". Returns
-/// the paths of the files. Throws IoError if a file cannot be written.
-std::vector<std::filesystem::path> draw_comparison(nn::ResultFolder& folder, const RunComparison& c,
-                                                   const std::string& against,
-                                                   const std::string& suffix = "");
+/// Draws curves.png. `suffix` is added to the name: curves-copy.png if it is "-copy". Returns the
+/// path of the file. Throws IoError if the file cannot be written.
+std::filesystem::path draw_comparison(nn::ResultFolder& folder, const RunComparison& c,
+                                      const std::string& suffix = "");
 
 }  // namespace heed

@@ -249,7 +249,7 @@ struct StudiedSequences {
 StudiedSequences sequences_of(const Subject& s, const HeadArguments& heads, const Command& c) {
   constexpr std::int64_t kRepeats = 8;
   const nn::Task& task = *s.run->task;
-  const nn::Batch evaluation = nn::evaluation_over_time(s.model(), task).evaluation;
+  const nn::Batch evaluation = nn::evaluation_over_time(s.model(), task);
   if (c.given("prompt") || c.given("sample"))
     return {{s.sequence, s.objective, evaluation}, "one sequence"};
   nn::Batch batch = evaluation;

@@ -35,24 +35,24 @@ bool predicts_better(const std::optional<Effect>& gain) {
   return !gain || (gain->mean >= 0.01 && !(gain->mean < 2 * gain->standard_error));
 }
 
-std::optional<RepeatedTokens> score_on_repeated_tokens(MeasuredHeads& heads, const LoadedRun& run,
-                                                       std::uint64_t seed) {
+std::optional<std::int64_t> score_on_repeated_tokens(MeasuredHeads& heads, const LoadedRun& run,
+                                                     std::uint64_t seed) {
   if (!run.task->info().random_targets || !predicts_its_inputs(*run.task)) return {};
-  const auto sizes = RepeatedTokens::for_context(run.task->info().context);
-  if (sizes.tokens < kLeastRepeated) {
+  const std::int64_t tokens = repeated_tokens(run.task->info().context);
+  if (tokens < kLeastRepeated) {
     for (HeadReport& h : heads.reports)
       for (const Quantity score : kCopyScores) h[score] = NAN;
-    return sizes;
+    return tokens;
   }
   Generator generator(seed);
-  const Batch batch = repeated_random(run.task->info(), sizes, kRepeatedSequences, generator);
+  const Batch batch = repeated_random(run.task->info(), tokens, kRepeatedSequences, generator);
   const Study scores = study(run.model, batch, {Objective::kLogLikelihood});
   for (const Quantity score : kCopyScores) {
     for (std::size_t i = 0; i < scores.heads.size(); ++i)
       heads.reports[i][score] = scores.heads[i][score];
     heads.uniform[score] = scores.uniform[score];
   }
-  return sizes;
+  return tokens;
 }
 
 }  // namespace heed::nn

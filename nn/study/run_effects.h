@@ -36,10 +36,10 @@ inline constexpr Quantity kCopyScores[] = {kPreviousToken, kDuplicateToken, kInd
 inline constexpr std::int64_t kRepeatedSequences = 8;  ///< number of sequences of repeated tokens
 inline constexpr std::int64_t kLeastRepeated = 8;      ///< least number of tokens that repeat
 /// Measures the scores of previous-token, duplicate-token and induction heads of a model of texts
-/// on repeated random tokens, because a text confounds them. Returns the sizes of the sequences. If
-/// fewer than kLeastRepeated tokens repeat, the scores are NaN. For other tasks does nothing and
+/// on repeated random tokens, because a text confounds them. Returns the number of tokens that
+/// repeat. If it is below kLeastRepeated, the scores are NaN. For other tasks does nothing and
 /// returns no value.
-std::optional<RepeatedTokens> score_on_repeated_tokens(MeasuredHeads& heads, const LoadedRun& run,
-                                                       std::uint64_t seed = 1);
+std::optional<std::int64_t> score_on_repeated_tokens(MeasuredHeads& heads, const LoadedRun& run,
+                                                     std::uint64_t seed = 1);
 
 }  // namespace heed::nn

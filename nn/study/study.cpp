@@ -275,21 +275,6 @@ Study study(const Transformer& model, const Batch& batch, const Objective& objec
   return s;
 }
 
-Tensor by_distance(const Tensor& maps, const Batch& batch) {
-  const std::int64_t heads = maps.size(1), length = maps.size(-1);
-  const auto all = to(maps, float64).to_vector<double>();  // [B, H, T, T]
-  std::vector<double> means;
-  for (std::int64_t h = 0; h < heads; ++h)
-    for (std::int64_t d = 0; d < length; ++d) {
-      double sum = 0, count = 0;
-      for (std::int64_t b = 0; b < maps.size(0); ++b)
-        for (std::int64_t i = d; i < batch.tokens_of(b); ++i, ++count)
-          sum += all[std::size_t(((b * heads + h) * length + i) * length + i - d)];
-      means.push_back(sum / count);
-    }
-  return from_data(means, {heads, length});
-}
-
 double mean_norm(const Tensor& x) { return mean(norms(reshape(x, {x.size(0), -1}), {1})).item(); }
 
 }  // namespace heed::nn

@@ -104,7 +104,7 @@ struct MapQuantity {
 
   /// The picture of a map. If `file` is empty, no picture is drawn.
   struct Picture {
-    std::string_view file;        ///< prefix of file names: "dA" for dA.png and dA_L1H0.png
+    std::string_view file;        ///< name of the file without its extension: "dA"
     std::string_view heading;     ///< title of the picture
     std::string_view value_name;  ///< label of the color bar
     std::string_view caption;     ///< explanation of the picture
@@ -123,10 +123,6 @@ Study study(const Transformer& model, const Batch& batch, const Objective& objec
 void add_weight_norms(std::vector<HeadReport>& heads, const Transformer& model,
                       std::span<const Tensor> weights, std::span<const Tensor> gradients);
 
-/// Averages maps [B, H, T, T] of the sequences of a batch along their diagonals, without padding.
-/// Returns [H, T], float64. Entry d of a head is the mean of all cells whose key is d positions
-/// before the query, over all sequences; NaN without such a cell.
-Tensor by_distance(const Tensor& maps, const Batch& batch);
 /// Returns the norm of x [B, ...] over all values of a sequence, averaged over the sequences.
 double mean_norm(const Tensor& x);
 

@@ -2,32 +2,12 @@
 
 #include <algorithm>
 
-#include "autograd/base/error.h"
-#include "autograd/base/text.h"
-
 namespace heed::nn {
 
 using namespace autograd;
 
-RepeatedTokens RepeatedTokens::for_context(std::int64_t context) {
-  return {.tokens = std::min<std::int64_t>(25, (context - 1) / 4)};
-}
-
-RepeatedTokens RepeatedTokens::parse(const std::string& what, const std::string& text,
-                                     const TaskInfo& info) {
-  const std::size_t x = text.find('x');
-  const auto tokens = parse_number<std::int64_t>(text.substr(0, x));
-  const auto copies = parse_number<std::int64_t>(x == std::string::npos ? "" : text.substr(x + 1));
-  check<ValueError>(tokens && copies && *tokens >= 2 && *copies >= 2, what, "'", text,
-                    "': write the number of tokens and of copies, both at least 2, such as 25x4");
-  const std::int64_t most = info.context - (info.bos ? 1 : 0);
-  check<ValueError>(*tokens <= most / *copies, what, "'", text, "': the model reads at most ", most,
-                    info.bos ? " tokens after BOS" : " tokens");
-  return {*tokens, *copies};
-}
-
-std::string RepeatedTokens::text() const {
-  return std::to_string(tokens) + " random tokens, " + std::to_string(copies) + " times";
+std::int64_t repeated_tokens(std::int64_t context) {
+  return std::min<std::int64_t>(25, (context - 1) / kCopies);
 }
 
 bool predicts_its_inputs(const Task& task) {
@@ -39,8 +19,7 @@ bool predicts_its_inputs(const Task& task) {
   return true;
 }
 
-Batch repeated_random(const TaskInfo& info, const RepeatedTokens& sizes, std::int64_t count,
-                      Generator& g) {
+Batch repeated_random(const TaskInfo& info, std::int64_t tokens, std::int64_t count, Generator& g) {
   std::vector<std::int64_t> known;
   for (std::int64_t token = 0; token < info.classes; ++token)
     if (token != info.stop && token != info.bos) known.push_back(token);
@@ -48,15 +27,15 @@ Batch repeated_random(const TaskInfo& info, const RepeatedTokens& sizes, std::in
   for (std::int64_t i = 0; i < count; ++i) {
     Sequence s;
     if (info.bos) s.inputs.push_back(*info.bos);
-    for (std::int64_t t = 0; t < sizes.tokens; ++t)
+    for (std::int64_t t = 0; t < tokens; ++t)
       s.inputs.push_back(known[std::size_t(draw_below(std::ssize(known), g))]);
-    const std::size_t first = s.inputs.size() - std::size_t(sizes.tokens);
-    for (std::int64_t t = 0; t < sizes.tokens * (sizes.copies - 1); ++t)
+    const std::size_t first = s.inputs.size() - std::size_t(tokens);
+    for (std::int64_t t = 0; t < tokens * (kCopies - 1); ++t)
       s.inputs.push_back(s.inputs[first + std::size_t(t)]);
     s.targets.assign(s.inputs.begin() + 1, s.inputs.end());
     s.targets.push_back(kIgnored);
     for (std::size_t t = 0; t < s.inputs.size(); ++t)
-      s.counted.push_back(t + 1 >= first + std::size_t(sizes.tokens) && t + 1 < s.inputs.size());
+      s.counted.push_back(t + 1 >= first + std::size_t(tokens) && t + 1 < s.inputs.size());
     sequences.push_back(std::move(s));
   }
   return make_batch(sequences);

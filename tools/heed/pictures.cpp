@@ -110,26 +110,22 @@ std::string shortened_tokens(const std::vector<std::string>& labels) {
 }
 
 plot::HeatmapGrid heads_grid(const std::vector<nn::Tensor>& maps,
-                             const std::vector<nn::Tensor>& scores, std::int64_t block,
-                             std::optional<nn::HeadIndex> only) {
+                             const std::vector<nn::Tensor>& scores, std::int64_t block) {
   plot::HeatmapGrid grid;
   for (std::size_t l = 0; l < maps.size(); ++l) {
     const std::vector<nn::BlockMap> heads = nn::block_maps(maps[l], scores[l], block);
     for (std::size_t h = 0; h < heads.size(); ++h) {
-      const nn::HeadIndex index{std::int64_t(l), std::int64_t(h)};
-      if (only && *only != index) continue;
       const nn::BlockMap& map = heads[h];
-      grid.panels.push_back({nn::head_name(index),
+      grid.panels.push_back({nn::head_name({std::int64_t(l), std::int64_t(h)}),
                              int(map.size),
                              int(map.size),
                              {map.values.begin(), map.values.end()},
                              map.hidden});
     }
   }
-  grid.panel_columns = only ? 1 : int(maps[0].size(1));
+  grid.panel_columns = int(maps[0].size(1));
   grid.row_axis = "query token";
   grid.col_axis = "key token";
-  grid.print_values = only.has_value();
   return grid;
 }
 

@@ -45,7 +45,6 @@ struct Picture {
   std::string file;  ///< name without its extension
   std::variant<plot::HeatmapGrid, plot::ChartStack, plot::Network> drawing;
   std::string explanation = {};  ///< for readers who cannot see it, after the title and the caption
-  bool only_drawn = false;       ///< true: the numbers are in an array file, and not in JSON
 };
 /// Returns title, caption and explanation as one text.
 std::string description_of(const Picture& picture);
@@ -75,12 +74,10 @@ Picture loss_picture(const std::vector<nn::MetricsRow>& history, const nn::TaskI
 
 /// Returns heat maps whose rows are queries and whose columns are keys: one panel per head, and one
 /// row of panels per layer. `maps` and `scores` contain one tensor [1, H, T, T] per layer. A cell
-/// covers `block` x `block` tokens (nn/study/blocks.h). If `only` is given, returns one large panel
-/// with numbers. A cell is marked as masked if its scores are -inf, because the causal mask, a
-/// window or padding hides its keys.
+/// covers `block` x `block` tokens (nn/study/blocks.h). A cell is marked as masked if its scores
+/// are -inf, because the causal mask, a window or padding hides its keys.
 plot::HeatmapGrid heads_grid(const std::vector<nn::Tensor>& maps,
-                             const std::vector<nn::Tensor>& scores, std::int64_t block = 1,
-                             std::optional<nn::HeadIndex> only = {});
+                             const std::vector<nn::Tensor>& scores, std::int64_t block = 1);
 /// Returns the heat maps of attention.png. `weights` and `scores` contain one tensor [1, H, T, T]
 /// per layer.
 plot::HeatmapGrid attention_grid(const std::vector<nn::Tensor>& weights,

@@ -92,7 +92,7 @@ class Imports:
         prompt, ours = "".join(random.choices(LETTERS, k=CONTEXT)), []
         for c in LETTERS:  # the vocabulary is sorted
             study = call(self.heed, "study", run, "--prompt", prompt, "--of", f"logit:{c}", "--out", self.folder / "study",
-                         "--overwrite", "--no-effects", "--json")
+                         "--overwrite", "--json")
             ours.append(json.loads(study)["value"])
         with torch.no_grad():
             theirs = model(torch.tensor([[LETTERS.index(c) for c in prompt]]))[-1]

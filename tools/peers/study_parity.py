@@ -6,8 +6,8 @@
 
 Each receiver of the forward pass below reads its own copy of the stream. Every intervention has a parameter t: the
 effect is L(1) - L(0), and the prediction is dL/dt at 0. For each run below, the script trains a small model in float64
-and prints the largest error by kind of table; `mlps` are edges and paths with --through-mlps. The error of a table's
-column is its largest difference, divided by the column's largest magnitude. It must be at most 1e-9."""
+and prints the largest error by kind of table. L is a log probability at the last position. The error of a
+table's column is its largest difference, divided by the column's largest magnitude. It must be at most 1e-9."""
 import argparse
 import json
 import re
@@ -23,7 +23,8 @@ import torch
 from safetensors.torch import load_file
 
 BOUND, SAMPLES = 1e-9, 5
-COLUMNS = ["heads", "edges", "paths", "mlps", "cells"]
+COLUMNS = ["heads", "edges", "cells"]
+OF = ["--of", "logprob:b"]
 TOKENS = "abcdefghij^"
 TASK = ("train induction --task-vocabulary 10 --task-periods 3..8 --context 22 --d-model 16 --dtype float64 "
         "--steps 60 --lr 0.01 --eval-every 0 --quiet")
@@ -45,8 +46,6 @@ def numbers(text):
 
 
 class Model:
-    through_mlps = False
-
     def __init__(self, run):
         self.o = o = tomllib.loads((run / "config.toml").read_text())["train"]
         self.w = w = load_file(run / "model.safetensors")
@@ -125,8 +124,8 @@ class Model:
         replaced = lambda name, x: x + t * (cut[name] - x) if name in cut else x
 
         def read(x, receiver):
-            sent = [(component, change(r["out"][component])) for component, to, change in edges if to == receiver]
-            return x + self.carried(sent, receiver[1], r["mid"])
+            sent = [change(r["out"][component]) for component, to, change in edges if to == receiver]
+            return x + sum(sent)
         x = self.w["tok.weight"][ids] + self.w.get("pos.weight", torch.zeros(self.T, 1))[:ids.shape[1]]
         r["out"]["embed"] = x
         for l in range(self.layers):
@@ -149,29 +148,10 @@ class Model:
         l, h = numbers(name) if kind else (0, 0)
         return (kind, f"L{l}H{h // self.group * self.group}") if kind in ("K", "V") else (kind, name)
 
-    def carried(self, sent, receiver, mid):
-        """Returns the change of the stream at a receiver if components, [(component, change)], change their outputs. With
-        through_mlps, the MLPs before it that do not change themselves are computed again."""
-        stage = lambda n: {"e": -1, "l": 2 * self.layers}[n[0]] if n[0] in "el" else 2 * int(n[1]) + ("MLP" in n)
-        total = 0
-        for s in range(-1, stage(receiver)):
-            here = [change for component, change in sent if stage(component) == s]
-            if self.through_mlps and s > 0 and s % 2 and not here:
-                total = total + self.mlp(s // 2, mid[s // 2] + total) - self.mlp(s // 2, mid[s // 2])
-            total = total + sum(here)
-        return total
-
-    def edges_of(self, ids, paths, new, base, t):
-        """Returns the argument `edges` of forward() for paths such as L0H0:K:L1H1:logits that are cut together."""
-        edges = []
-        for path in paths:
-            (_, at), *chain = re.findall(r"(?:([QKV]):)?(L\d+H\d+|L\d+MLP|logits|embed)", path)
-            change = lambda out, new=new[at]: t * (new - out)
-            for kind, name in chain[:-1]:
-                out = self.forward(ids, edges=[(at, self.receiver(kind, name), change)])["out"][name]
-                at, change = name, lambda _, fixed=out - base["out"][name]: fixed
-            edges.append((at, self.receiver(*chain[-1]), change))
-        return edges
+    def edges_of(self, edges, new, t):
+        """Returns the argument `edges` of forward() for edges such as L0H0:K:L1H1 that are cut together."""
+        found = [re.fullmatch(r"(\w+?):(?:([QKV]):)?(\w+)", edge).groups() for edge in edges]
+        return [(at, self.receiver(kind or "", name), lambda out, new=new[at]: t * (new - out)) for at, kind, name in found]
 
 
 def effect(L, slopes_at=(0.0,)):
@@ -214,10 +194,8 @@ def table(report, key, columns, title=""):
 
 def sequence(report):
     """Returns ids [1, T] and L, a function of logits [T, classes], of the sequence of a report."""
-    at, right, wrong = zip(*table(report, "margin", ["position", "first", "second"]))
-    at, right, wrong = list(at), [TOKENS.index(c) for c in right], [TOKENS.index(c) for c in wrong]
     ids = torch.tensor([[TOKENS.index(c) for c in report["tokens"]]])
-    return ids, lambda logits: (logits[at, right] - logits[at, wrong]).mean()
+    return ids, lambda logits: logits[-1].log_softmax(0)[TOKENS.index("b")]
 
 
 def softmax_exact(m, ids, L, base, cut):
@@ -234,8 +212,8 @@ def softmax_exact(m, ids, L, base, cut):
 
 
 def compare_effects(c, m, how):
-    options = ["--prompt", "abcdeabcd", "--samples", str(SAMPLES), "--ablation", how]
-    each = [sequence(c.study("--sample", str(i), "--samples", "1")) for i in range(SAMPLES)]
+    options = ["--prompt", "abcdeabcd", "--samples", str(SAMPLES), "--ablation", how, *OF]
+    each = [sequence(c.study("--sample", str(i), "--samples", "1", *OF)) for i in range(SAMPLES)]
     ids = torch.cat([x for x, _ in each])
     L = lambda logits: torch.stack([f(x) for (_, f), x in zip(each, logits)])
     base = m.forward(ids)
@@ -269,20 +247,14 @@ def compare_effects(c, m, how):
            for s in (sets[0], [n for n in every if n not in sets[1]])])
 
     edges = "L0H0:K:L1H1,L0H1:V:L1H1,embed:Q:L1H0,L1H1:logits" + ",L0MLP:L1MLP,L0H0:L0MLP" * mlp
-    paths = "L0H0:K:L1H1:logits,L0H1:V:L1H0:logits" + ",L0H0:L0MLP:V:L1H1:L1MLP:logits,embed:L1MLP:logits" * mlp
-    for m.through_mlps in [False, True] if mlp else [False]:
-        reports = [c.study(*options, *["--through-mlps"] * m.through_mlps, *more) for more in (
-            ("--edges-into", "all", "--edge", edges, "--path", "all"), ("--path", paths))]
-        for key, i, title, given in [("edges", 0, "Edges", ""), ("edges", 0, "Cut edges", edges),
-                                     ("paths", 0, "Paths", ""), ("paths", 1, "Cut paths", paths)]:
-            rows = table(reports[i], key, ["cut", "effect", "error", "gradient"], title)
-            c.add("mlps" if m.through_mlps else key, [row[1:] for row in rows], [effect(
-                lambda t: L(m.forward(ids, t, edges=m.edges_of(ids, (given or row[0]).split(","), written, base, t))[
-                    "logits"])) for row in rows])
+    for title, given in ("Edges", ""), ("Cut edges", edges):
+        rows = table(c.study(*options, *["--edge", given] * bool(given)), "edges", ["cut", "effect", "error", "gradient"], title)
+        c.add("edges", [row[1:] for row in rows], [effect(lambda t: L(m.forward(ids, t, edges=m.edges_of(
+            (given or row[0]).split(","), written, t))["logits"])) for row in rows])
 
 
 def compare_cells(c, m):
-    report = c.study("--prompt", "abcdeabcd", "--samples", "1", "--cut", "L1H0[7,3],L0H1[*,0-1],L0H0[0,0],L1H1[5,2-3]")
+    report = c.study("--prompt", "abcdeabcd", "--samples", "1", *OF, "--cut", "L1H0[7,3],L0H1[*,0-1],L0H0[0,0],L1H1[5,2-3]")
     ids, L = sequence(report)
     base, theirs = m.forward(ids), []
     cut = lambda cells: effect(lambda t: L(m.forward(ids, t, cells=cells)["logits"][0]).repeat(2))[::-2]

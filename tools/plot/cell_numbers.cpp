@@ -18,8 +18,7 @@ std::string CellNumbers::text(double value) const {
 int CellNumbers::width(const HeatmapGrid& grid, double size) const {
   int widest = 0;
   for (const Panel& panel : grid.panels)
-    for (const float v : panel.values)
-      widest = std::max(widest, text_width(text(double(v)), size));
+    for (const float v : panel.values) widest = std::max(widest, text_width(text(double(v)), size));
   return widest;
 }
 

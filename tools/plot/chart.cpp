@@ -227,9 +227,7 @@ void draw_panel(Canvas& canvas, const ChartStack& stack, const LineChart& panel,
     const Rgb color = series_color(stack, panel, i);
     for (std::size_t k = 0; k < s.x.size(); ++k) any = any || area.shows(s, k);
     if (s.points)
-      draw_points(canvas, s, panel.y_labels.empty() ? color : kInk, area);
-    else if (!panel.y_labels.empty())
-      draw_bars(canvas, s, area);
+      draw_points(canvas, s, color, area);
     else
       draw_curve(canvas, s, color, area, explains_colors(stack) || s.dash == 0);
   }
@@ -249,22 +247,7 @@ void draw_panel(Canvas& canvas, const ChartStack& stack, const LineChart& panel,
   if (!any) canvas.text(area.center(), area.middle(), "no data", kCentered);
 }
 
-// Returns an axis with names at 0, 1, ..., which are shortened to `width` pixels.
-Axis name_axis(const std::vector<std::string>& names, int width) {
-  Axis axis{.low = -0.5, .high = double(names.size()) - 0.5, .ticks = {}, .labels = {}};
-  for (std::size_t i = 0; i < names.size(); ++i) {
-    axis.ticks.push_back(double(i));
-    axis.labels.push_back(shorten_text(names[i], width, kText));
-  }
-  return axis;
-}
-
 Axis y_axis_of(const LineChart& panel, bool log_x, int wanted) {
-  if (!panel.y_labels.empty()) {
-    Axis axis = name_axis(panel.y_labels, kLongestName);
-    std::swap(axis.low, axis.high);  // from top to bottom
-    return axis;
-  }
   Area area;
   area.x.log = log_x;
   area.y.log = panel.log_y;
@@ -282,21 +265,16 @@ Axis y_axis_of(const LineChart& panel, bool log_x, int wanted) {
   return fit_axis(y, panel.log_y, 0.05, wanted);
 }
 
-// Returns the x axis of all panels. It has labels if the last panel has `x_labels`, otherwise
-// numbers.
-Axis x_axis_of(const ChartStack& stack, int width) {
+// Returns the x axis of all panels.
+Axis x_axis_of(const ChartStack& stack) {
   const LineChart& last = stack.panels.back();
   if (last.equal) return y_axis_of(last, last.log_x, kTicks);
-  if (const int count = int(last.x_labels.size()); count > 0)
-    return name_axis(last.x_labels, width / count - kLabelGap);
   std::vector<double> x;
   for (const LineChart& panel : stack.panels)
     for (const Series& s : panel.series)
       for (std::size_t i = 0; i < s.x.size(); ++i)
         if (Axis{.log = panel.log_y, .ticks = {}, .labels = {}}.shows(s.y[i])) x.push_back(s.x[i]);
-  if (last.y_labels.empty()) return fit_axis(x, last.log_x, 0.02, 8);
-  x.push_back(0);
-  return fit_axis(x, last.log_x, 0.1, 8);  // has room for labels at the ends of bars
+  return fit_axis(x, last.log_x, 0.02, 8);
 }
 
 // Places the panels below each other, all with the same width, except that `equal` panels may be
@@ -316,7 +294,7 @@ std::vector<Area> lay_out(const ChartStack& stack, int y, int below) {
       right = std::max(right, kLeader + kLabelGap + text_width(label.text, kText) + kMargin);
     areas.push_back(std::move(area));
   }
-  const Axis x = x_axis_of(stack, kWidth - right - left);
+  const Axis x = x_axis_of(stack);
   y = draw_legend(nullptr, stack, left, y);
   for (std::size_t i = 0; i < areas.size(); ++i) {
     Area& area = areas[i];

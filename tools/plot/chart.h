@@ -30,8 +30,7 @@ struct Series {
   /// axis is logarithmic and a value is not positive, the edge is at the bottom of the plot.
   std::vector<double> low = {}, high = {};
   ///@}
-  /// True: draws dots without a line, and the band as a bar through each dot. The legend also shows
-  /// a dot.
+  /// True: draws dots without a line and without a band. The legend also shows a dot.
   bool points = false;
   bool square = false;  ///< true: the dots are squares
   /// Texts beside the points: one per point, which may be "", or empty.
@@ -61,16 +60,10 @@ struct LineChart {
   /// True: the y axis or the x axis is logarithmic. ", logarithmic" is added to its name.
   bool log_y = false, log_x = false;
   ///@}
-  /// Text at x = 0, 1, ... on the x axis. If it is empty, the axis has numbers.
-  std::vector<std::string> x_labels = {};
   std::vector<double> ends = {};  ///< values that the range of the y axis must include
   /// True: the panel has an x axis of its own. Both axes have one range, which contains 0. The plot
   /// is square if it has room, with lines at 0 and a dashed diagonal where x equals y.
   bool equal = false;
-  /// Names at y = 0, 1, ... from top to bottom. If there are names, each point (x, y) is a
-  /// horizontal bar from 0 to x, orange if x is positive and blue if x is negative. A series with
-  /// `points` has black dots instead.
-  std::vector<std::string> y_labels = {};
   /// Height of the plot in pixels. 0 means 96 if the picture has several panels. If it has only one
   /// panel, 0 means that the whole picture is 640 pixels high.
   int height = 0;
@@ -82,9 +75,8 @@ struct VLine {
   double x = 0;      ///< position on the x axis
 };
 
-/// Charts below each other that share one x axis. The `x_name`, `log_x` and `x_labels` of the last
-/// panel apply to all panels. If `x_labels` is empty, the range of the axis contains the points of
-/// all panels.
+/// Charts below each other that share one x axis. The `x_name` and `log_x` of the last panel apply
+/// to all panels. The range of the axis contains the points of all panels.
 struct ChartStack {
   ///@{
   /// Title of the picture, and an explanation below the title. Long lines are wrapped.

@@ -4,8 +4,6 @@
 #include <cmath>
 #include <vector>
 
-#include "tools/plot/colormap.h"
-
 namespace heed::plot {
 namespace {
 
@@ -35,16 +33,8 @@ void draw_dot(Canvas& canvas, const Series& s, Spot at, Rgb color) {
 }
 
 void draw_points(Canvas& canvas, const Series& s, Rgb color, const Area& area) {
-  constexpr double kBar = 2, kEnd = 6;
-  for (std::size_t i = 0; i < s.x.size(); ++i) {
-    if (!area.shows(s, i)) continue;
-    draw_dot(canvas, s, area.spot(s.x[i], s.y[i]), color);
-    if (s.low.empty()) continue;
-    const double x = area.spot(s.x[i], s.y[i]).x;
-    const double low = band_y(area, s.low[i]), high = band_y(area, s.high[i]);
-    canvas.line(x, low, x, high, color, kBar);
-    for (const double end : {low, high}) canvas.line(x - kEnd, end, x + kEnd, end, color, kBar);
-  }
+  for (std::size_t i = 0; i < s.x.size(); ++i)
+    if (area.shows(s, i)) draw_dot(canvas, s, area.spot(s.x[i], s.y[i]), color);
 }
 
 struct Label {
@@ -77,9 +67,7 @@ void draw_labels(Canvas& canvas, const LineChart& panel, const Area& area) {
   for (const Series& s : panel.series)
     for (std::size_t i = 0; i < s.labels.size(); ++i) {
       if (s.labels[i].empty() || !area.shows(s, i)) continue;
-      // If a bar extends to the left of 0, its label is beside its right end, which is at 0.
-      const auto [x, y] =
-          area.spot(panel.y_labels.empty() ? s.x[i] : std::max(s.x[i], 0.0), s.y[i]);
+      const auto [x, y] = area.spot(s.x[i], s.y[i]);
       const int width = text_width(s.labels[i], ChartStyle::kText);
       const auto place = [&](int n) {
         const double left =
@@ -113,19 +101,6 @@ void draw_equality(Canvas& canvas, const Area& area) {
   Pen pen{kMuted, ChartStyle::kReference, ChartStyle::kCurve};
   canvas.stroke(pen, {double(area.left), double(area.bottom)},
                 {double(area.right), double(area.top)});
-}
-
-void draw_bars(Canvas& canvas, const Series& s, const Area& area) {
-  constexpr int kBar = 18;
-  const int zero = int(std::lround(area.spot(0, 0).x));
-  for (std::size_t i = 0; i < s.x.size(); ++i) {
-    if (!area.shows(s, i)) continue;
-    const auto [end, y] = area.spot(s.x[i], s.y[i]);
-    const int x = int(std::lround(end));
-    canvas.rect(std::min(x, zero), int(y) - kBar / 2, std::abs(x - zero), kBar,
-                diverging(s.x[i] < 0 ? -1 : 1));
-  }
-  canvas.rect(zero, area.top, 1, area.height(), kInk);
 }
 
 void draw_curve(Canvas& canvas, const Series& s, Rgb color, const Area& area, bool may_dot) {

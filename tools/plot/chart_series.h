@@ -1,4 +1,4 @@
-// The data of one panel of a line chart: bands, curves, points, bars, and labels of points.
+// The data of one panel of a line chart: bands, curves, points, and labels of points.
 // chart.cpp draws everything around the data.
 #pragma once
 
@@ -44,7 +44,7 @@ struct Area {
 void draw_band(Canvas& canvas, const Series& s, Rgb color, const Area& area);
 /// Draws one point of a series: a dot or a square.
 void draw_dot(Canvas& canvas, const Series& s, Spot at, Rgb color);
-/// Draws the points of a series, with their error bars.
+/// Draws the points of a series.
 void draw_points(Canvas& canvas, const Series& s, Rgb color, const Area& area);
 /// Draws the labels of points: to the right of the point or, if that overlaps an earlier label or
 /// leaves the plot, to the left, or one line below or above. If the axes are equal, a label covers
@@ -53,8 +53,6 @@ void draw_points(Canvas& canvas, const Series& s, Rgb color, const Area& area);
 void draw_labels(Canvas& canvas, const LineChart& panel, const Area& area);
 /// Draws the lines at 0 and the diagonal of a panel whose axes are equal.
 void draw_equality(Canvas& canvas, const Area& area);
-/// Draws the values of a series as horizontal bars that begin at 0.
-void draw_bars(Canvas& canvas, const Series& s, const Area& area);
 /// Draws a series as a curve. A short curve has a dot at each point if `may_dot` is true.
 void draw_curve(Canvas& canvas, const Series& s, Rgb color, const Area& area, bool may_dot);
 

@@ -205,24 +205,6 @@ TEST_CASE("log odds are log p - log(1 - p) of the targets that count") {
   CHECK((of(logits * 1000, {2}) > -1e9 && std::isfinite(of(logits * 1000, {2}))));
 }
 
-TEST_CASE("by_distance is the mean along diagonals") {
-  std::vector<double> values;
-  for (int i = 0; i < 2 * 1 * 9; ++i) values.push_back(double(i));
-  Batch batch = make_batch({kFirst, kFirst});
-  batch.inputs = zeros({2, 3}, int64), batch.padding = {0, 0};
-  const Tensor maps = from_data(values, {2, 1, 3, 3});
-  const Tensor means = by_distance(maps, batch);
-  REQUIRE(means.shape() == Shape{1, 3});
-  CHECK(means.at({0, 0}) == Approx((0 + 4 + 8) / 3.0 + 4.5));
-  CHECK(means.at({0, 1}) == Approx((3 + 7) / 2.0 + 4.5));
-  CHECK(means.at({0, 2}) == Approx(6 + 4.5));
-  batch.padding = {2, 1};  // one token and two tokens remain
-  const Tensor without_padding = by_distance(maps, batch);
-  CHECK(without_padding.at({0, 0}) == Approx((0 + 9 + 13) / 3.0));
-  CHECK(without_padding.at({0, 1}) == Approx(12));
-  CHECK(std::isnan(without_padding.at({0, 2})));
-}
-
 TEST_CASE("padding has no share in the scores of a head") {
   const Transformer model = random_model(small());
   Batch padded = make_batch({kFirst});

@@ -110,14 +110,14 @@ assert all(head["mark"] for head in trained["heads"]) and not trained["not_measu
 with open(os.path.join(HERE, "../../../tools/heed/study/FIND_A_CIRCUIT.md")) as file:
     guide = file.read()
 commands = [line.split()[3:] for line in guide.splitlines() if line.startswith("    heed study runs/circuit")]
-assert len(commands) == 5, commands
+assert len(commands) == 4, commands
 shown = ""
 for options in commands:
     if "--over-time" in options:
         continue
     with tempfile.TemporaryDirectory() as out:
         shown += heed("study", GOLDEN, "--out", out + "/study", *options)
-        for picture in {"--corruption": ["patching_heads.png"], "--edges-into": ["edges.png"], "--path": ["paths.png"],
+        for picture in {"--corruption": ["patching_heads.png"], "--show": ["network.png"],
                         "--prompt": ["effects.png"]}[options[0]]:
             assert os.path.getsize(f"{out}/study/{picture}") > 0 and picture in guide, picture
 seen = [float(x) for x in re.findall(NUMBER, shown)]
@@ -125,9 +125,9 @@ stated = [float(x) for x in re.findall(NUMBER, guide) if x != "0.26"]
 assert len(stated) >= 20, len(stated)
 for x in stated:
     assert any(abs(x - y) <= max(0.006, 0.01 * abs(y)) for y in seen), f"the guide states {x}, which no study shows"
-paths = re.findall(r"(?m)^(L\dH\d:[QKV]:L\dH\d:logits) +([+-][\d.]+)", shown)
-assert len(paths) >= 8, paths
-for name, effect in paths:
+edges = re.findall(r"(?m)^(L\dH\d:[QKV]:L\dH\d) +([+-][\d.]+)", shown)
+assert len(edges) >= 8, edges
+for name, effect in edges:
     assert name.startswith("L0H0:K:L1H") or abs(float(effect)) < 0.26, (name, effect)
 patterns = [float(x) for x in re.findall(r"(?m)^L\dH\d pattern +(-?[\d.]+)", shown)]
 assert patterns and max(map(abs, patterns)) < 0.01, patterns

@@ -104,7 +104,7 @@ expect 0 compare sweeps/tasks --csv; ok test "$(cut -d, -f1-2 out | tr '\n' ' ')
 expect 0 compare sweeps/tasks/scale={none,1_d-head},task=copy,seed=* --json --out copy; has_file copy/curves.png
 alone=$(sed 's/,"left_out.*/}/' out)
 expect 0 compare sweeps/tasks --json; is_json_line; out_has "$alone],\"left_out\":[],\"files\":[\"sweeps/tasks/compare/compare.csv\""
-ok test "$(head -c 48 out)" == '{"tasks":[{"task":"reverse","quantity":"loss","t'
+ok test "$(head -c 48 out)" == '{"tasks":[{"task":"reverse","quantity":"loss","s'
 touch sweeps/tasks/compare/curves-mine.png
 expect 0 compare sweeps/tasks/*copy* --out sweeps/tasks/compare  # this removes the pictures of both tasks
 ok test "$(ls sweeps/tasks/compare)" == $'compare.csv\ncurves-mine.png\ncurves.csv\ncurves.png\nheed-files.txt\nruns.csv'

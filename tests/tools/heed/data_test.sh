@@ -32,7 +32,6 @@ refuses 2 "for the task lines" train markov --lines sums.txt
 expect 0 train --lines sums.txt --context 6 "${small[@]}" --out short
 err_has "lines are longer than 5 tokens"
 refuses 2 "sequences of lines end at different positions; give --at" study short --samples 4 --of logit:1
-expect 0 study short --samples 4 --repeat-random 2x2 --of logit:1  # these sequences end together
 
 # --- tokens that are words
 for i in $(seq 60); do echo "line $i: the quick  brown fox"; done > words.txt

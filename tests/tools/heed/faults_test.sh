@@ -51,7 +51,7 @@ allowed=(
 learn=(train reverse "${tiny[@]}" --steps 2 --eval-every 2 --save-every 2 --quiet --threads 1)
 expect 0 "${learn[@]}" --out a
 expect 0 "${learn[@]}" --scale none --out b
-expect 0 study a --head L0H0 --export csv --out old_study --threads 1
+expect 0 study a --format png,svg --out old_study --threads 1
 expect 0 compare a b --out old_compare --threads 1
 printf '%s\n' "[train]" 'task = "reverse"' "layers = 1" "heads = 1" "d-model = 16" "batch = 4" "eval-batch = 8" \
   "steps = 2" "[sweep]" "seed = [1, 2]" > s.toml

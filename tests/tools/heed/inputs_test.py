@@ -39,7 +39,6 @@ CASES |= {
     "runs runs": ("in", ["--runs", "{}"]),
     "diff a": ("in/run", ["--a", "{}", "--b", "run"]),
     "diff b": ("in/run", ["--a", "run", "--b", "{}"]),
-    "study other": ("in/run", ["run", "--other", "{}", "--sample", "2", "--out", "out", "--overwrite"]),
     "train resume": ("in/run", ["--resume", "{}", "--steps", "3"]),
     "train from": ("in/run", ["--from", "{}", "--steps", "1", "--dry-run"]),
     "train text": ("in/text.txt", ["--text", "{}", "--context", "8", *TINY, "--out", "out"]),

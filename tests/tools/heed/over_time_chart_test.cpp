@@ -1,5 +1,4 @@
-// Tests of the chart over_time.png (its panels and lines), of the table over_time.csv, and of the
-// sentence about induction.
+// Tests of the chart over_time.png (its panels and lines), and of the sentence about induction.
 #include "tests/support/catch.h"
 #include "tools/heed/study/over_time.h"
 
@@ -77,14 +76,6 @@ TEST_CASE("over_time.png leaves out a panel without values, and draws a single h
   CHECK(panel(stack, "loss")->hlines.empty());
   CHECK_FALSE(stack.vline);
   CHECK(plot::draw_chart_stack(stack).width() == 1000);
-}
-
-TEST_CASE("over_time.csv has a row for each number, with an empty value for NaN") {
-  CHECK_THAT(to_csv(over_time_table(study_of(1, 1, NAN))),
-             Catch::Matchers::StartsWith(
-                 "step,layer,head,quantity,value\n0,,,value,-3.0\n0,,,loss,1.0\n0,,,counted_loss,\n"
-                 "0,,,optimal_loss,\n0,0,,resid_post_grad,2.0\n0,0,0,induction,\n"
-                 "0,0,0,importance,0.0\n0,0,0,needed,-0.0\n10,,,value,-3.0\n"));
 }
 
 TEST_CASE("induction forms in the first layer whose score reaches 0.5 after the first step") {

@@ -105,8 +105,7 @@ class Study:
 
 def loss_of_set(run, option, heads):
     """Returns the change of the loss without these heads (--ablate), or with them alone (--keep)."""
-    found = json.loads(heed("study", run, "--of", "loss", option, ",".join(heads), "--no-effects", "--json",
-                            "--overwrite"))
+    found = json.loads(heed("study", run, "--of", "loss", option, ",".join(heads), "--json", "--overwrite"))
     return table_of(found, "sets")[0]["effect"]
 
 
@@ -123,7 +122,7 @@ def patterns(run, heads, samples):
     """Returns {head: (previous-token score, induction score)} from arrays.safetensors, without heed's scores."""
     sums = {}
     for sample in range(samples):
-        heed("study", run, "--sample", sample, "--no-effects", "--out", f"{run}/arrays", "--overwrite")
+        heed("study", run, "--sample", sample, "--out", f"{run}/arrays", "--overwrite")
         tensors, metadata = read_tensors(f"{run}/arrays/arrays.safetensors")
         tokens = json.loads(metadata["labels"])
         length = len(tokens)

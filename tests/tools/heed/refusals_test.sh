@@ -104,25 +104,17 @@ has no corruptions; give pairs with --pairs :: study runs/reverse-1 --corruption
 --at: needs positions from 0 to :: study runs/reverse-1 --of logit:a --at 99
 give only one of them :: study runs/reverse-1 --prompt ab --sample 1
 --sample: needs 0 to :: study runs/reverse-1 --sample 99999999
-does not predict its own inputs :: study runs/reverse-1 --repeat-random auto
-the model reads at most 16 tokens :: study text-run --repeat-random 9x2
-give only one of them :: study text-run --repeat-random 5x3 --prompt "the quick"
-heed compare A B C --of roles :: study runs/reverse-1 runs/reverse-1 text-run
---show: 'path' is not one of all, heads, sets, pairs, edges, paths :: study runs/reverse-1 --show path
-is a path through several receivers; use --path embed:V:L0H0:logits :: study runs/reverse-1 --edge embed:V:L0H0:logits
-is not a receiver :: study runs/reverse-1 --edges-into L0H0.X
+--show: 'path' is not one of all, heads, sets, pairs, edges, cells :: study runs/reverse-1 --show path
+an edge has one receiver; remove what follows L0H0 :: study runs/reverse-1 --edge embed:V:L0H0:logits
 is not a component :: study runs/reverse-1 --ablate L0H0,MLP
 give only one; add --samples 2 or more :: study runs/reverse-1 --sample 1 --ablate L0H0 --ablation resample
 give --samples 2 or more :: study runs/reverse-1 --ablate L0H0 --ablation resample --samples 1
 so that positions correspond :: study text-run --prompt "quick" --corrupt "qui"
---export: 'npy' is not one of csv :: study runs/reverse-1 --export npy
---head: 'L0H1' is not a head of this model, which has L0H0 to L0H0 :: study runs/reverse-1 --head L0H1
 --format: 'pdf' is not one of png or svg :: study runs/reverse-1 --format png,pdf
 heed plot needs FILE :: plot
 position 3 is given twice :: study runs/reverse-1 --at 3,3
-needs one head, such as L1H0 :: study runs/reverse-1 --head all
---show paths: this section was not computed; add --path :: study runs/reverse-1 --show paths --csv --no-effects --out shown
---head has no effect with --over-time :: study runs/reverse-1 --over-time --head L0H0
+--show patching: this section was not computed; add --corrupt, --pairs or --corruption :: study runs/reverse-1 --show patching --csv --out shown
+--weights has no effect with --over-time :: study runs/reverse-1 --over-time --weights best.safetensors
 END
 ok test "$(ls runs)" == reverse-1  # an error creates no run
 end_of_checks

@@ -17,7 +17,7 @@ TEST_CASE("the JSON of a section has all rows, and null for a number that is not
   const plot::Network network{
       .title = "N", .nodes = {{"a", 0, 0}, {"b", 1, 2}}, .edges = {{"a", "b", "a:b", -6.5}}};
   Section section{.key = "k", .title = "K", .sentences = {"s"}, .tables = {table}};
-  section.pictures = {{"g", grid}, {"n", network}, {"hidden", grid, "", true}};
+  section.pictures = {{"g", grid}, {"n", network}};
   const std::string json = sections_json({section}).dump();
   CHECK(json.starts_with(
       R"([{"key":"k","title":"K","sentences":["s"],"tables":[)"
@@ -52,10 +52,6 @@ TEST_CASE("a table of evidence has effects, predictions and marks, the largest e
   CHECK(finding_of(rows, judgement) == "L0MLP -0.5, 3 rows");
   CHECK(finding_of(rows, nn::judge(rows, HUGE_VAL)) == "not judged, 3 rows");
   CHECK(finding_of({rows[0]}, nn::judge({rows[0]}, 1)) == "nothing that counts, 1 row");
-  const plot::LineChart chart = evidence_chart(rows, judgement, 2).panels[0];
-  CHECK(chart.y_labels == std::vector<std::string>{"L0H1", "L0MLP"});
-  CHECK(chart.series[0].x == std::vector<double>{0.001, -0.5});  // measured
-  CHECK(chart.series[1].x == std::vector<double>{0, 0.4});       // predicted
 }
 
 }  // namespace

@@ -13,10 +13,10 @@ help_has "predicts no better than token frequencies"; out_has "; --show cells"; 
 expect 0 study runs/reverse-1 --prompt abcdefghijklmnop --of logit:a --out once; out_has "-: no value, because no token occurs twice"
 for file in weights.png dA.png dS.png arrays.safetensors; do has_file "runs/reverse-1/study/$file"; done
 expect 0 info runs/reverse-1/study/arrays.safetensors; out_has "blocks.0.attn.hook_attn_scores_grad"
-expect 0 study runs/reverse-1 --sample 2 --of diff:a-b --at 1 --ascii --out looked; out_has "diff:a-b at 1"; has_file looked/dS.png
-expect 0 study runs/reverse-1 --out margin --json; is_json_line; out_has '"objective":"the margin"'; out_has '"title":"Margin: the tokens that L compares"'
-expect 0 study runs/reverse-1 --at 18 --ablate all --samples 16 --show heads,margin --out margin --overwrite
-out_has "the margin at 18"; out_has "position  token  first  second"; out_has "softmax exact"; out_has "L0MLP"
+expect 0 study runs/reverse-1 --sample 2 --of diff:a-b --at 1 --out looked; out_has "diff:a-b at 1"; has_file looked/dS.png
+expect 0 study runs/reverse-1 --out margin --json; is_json_line; out_has '"objective":"the margin"'
+expect 0 study runs/reverse-1 --at 18 --ablate all --samples 16 --show heads --out margin --overwrite
+out_has "the margin at 18"; out_has "softmax exact"; out_has "L0MLP"
 expect 0 info margin/arrays.safetensors; help_has "the margin: the logit of "
 printf 'abcdefghijklmnop\tbacdefghijklmnop\nabcdefghijklmnop\tabcdefghijklmnoo\tp\to\n' > pairs.txt
 expect 0 study runs/reverse-1 --pairs pairs.txt --out margin --overwrite; help_has "2 pairs of pairs.txt"; out_has "noise: necessary"
@@ -28,7 +28,6 @@ printf 'abcdefghijklmnop\tabcdefghijklmnop\n' > bad.txt; refuses 2 "nothing to r
 : > bad.txt; refuses 2 "has no pair; write clean TAB corrupt" study runs/reverse-1 --pairs bad.txt
 refuses 4 "cannot read missing.txt" study runs/reverse-1 --pairs missing.txt
 refuses 2 "give one of them" study runs/reverse-1 --pairs pairs.txt --corruption value
-expect 0 study runs/reverse-1 runs/reverse-1 --out margin-two; help_has "B is measured with the tokens of A"
 expect 0 study runs/reverse-1 --of loss --json --out margin --overwrite; is_json_line; out_has '"objective":"the loss"'
 expect 0 study runs/reverse-1 --of logprob:a --json --out margin --overwrite; is_json_line; out_has '"objective":"logprob:a at '
 # The targets of a text are random, so L is their log probability. For a prompt, L is the margin of the prediction.
@@ -45,20 +44,17 @@ expect 0 study text-run --prompt "the quick" --keep L0H0 --out text-study --over
 
 # --- by default, scores of copies of a model of texts are measured on repeated random tokens, if they fit the context
 expect 0 study text-run --out text-study --overwrite; help_has "need a context of at least 33; it is 16"
-expect 0 study text-run --repeat-random 5x3 --out text-study --overwrite; help_has "32 sequences of 5 random tokens, 3 times"; out_has "the margin"
 # --- --over-time with other sequences and another L than the default
 expect 0 study runs/reverse-1 --over-time --prompt abcdefghijklmnop --of diff:a-b --out ot; help_has "checkpoints on one sequence"; help_has "the logit of a minus that of b"
 expect 0 study runs/reverse-1 --over-time --of margin --ablate L0H0 --out ot --overwrite; out_has "Sets of heads"; help_has "L is the margin"
-expect 0 study runs/reverse-1 --no-effects --show patching,sets,margin --out none
+expect 0 study runs/reverse-1 --show patching,sets --out none
 err_has "--show patching: this section was not computed; add --corrupt, --pairs or --corruption"; err_has "add --ablate or --keep"
-help_has "--no-effects"; ok [ "$(wc -l < err)" = 2 ]
+ok [ "$(wc -l < err)" = 2 ]
 
-# --- cuts of MLPs, edges and paths
+# --- cuts of MLPs and edges
 expect 0 study runs/reverse-1 --ablate L0MLP,L0H0 --keep L0MLP --out cuts; out_has "Without L0MLP and L0H0,"; out_has "With only L0MLP,"
-expect 0 study runs/reverse-1 --edges-into L0H0.K --edge embed:Q:L0H0,embed:L0MLP --path embed:V:L0H0:L0MLP:logits --through-mlps --out cuts --overwrite
-out_has "Edges into L0H0.K"; out_has "Cut edges"; out_has "embed:V:L0H0:L0MLP:logits"; has_file cuts/edges.png
-expect 0 study runs/reverse-1 --path all --prompt abcdefghijklmnop --out cuts --overwrite; out_has "Paths through one head to the logits"
-help_has "means over the sequence shown"; has_file cuts/paths.png; [ ! -e cuts/edges.png ] || fail "--path all draws edges.png"
+expect 0 study runs/reverse-1 --edge embed:Q:L0H0,embed:L0MLP --prompt abcdefghijklmnop --out cuts --overwrite
+out_has "Cut edges"; out_has "embed:Q:L0H0, embed:L0MLP"; help_has "means over the sequence shown"
 mv text.txt elsewhere.txt  # a prompt can be studied without the text
 expect 0 study text-run --prompt "the quick" --out text-study --overwrite; help_has "the text of the run is not available"
 refuses 2 "use --ablation zero" study text-run --prompt "the quick" --ablate L0H0
@@ -68,28 +64,26 @@ mv elsewhere.txt text.txt
 expect 0 study runs/reverse-1 --prompt abcdefghijklmnop --corrupt ponmlkjihgfedcba --of diff:a-b --out patched
 for words in "Activation patching" "the sequence and a corrupt prompt" patching_heads.png "denoise: sufficient"; do out_has "$words"; done
 for file in patched/patching.png patched/report.html; do has_file $file; done
-refuses 2 "already contains a study" study runs/reverse-1 runs/reverse-1 --out patched
+refuses 2 "already contains a study" study runs/reverse-1 --over-time --out patched
 # picture_has FILE TEXT...: checks that the description or the metadata of a PNG file contain each text
 picture_has() { for text in "${@:2}"; do what="$1, $text"; ok grep -aqF -- "$text" "$1"; done; }
 picture_has patched/patching.png "Activation patching" "Color range"
 expect 0 study runs/reverse-1 --cut "L0H0[5,3],L0H0[*,0]" --out cells; out_has "L0H0[5,3],L0H0[*,0]"; out_has "Cut cells"
-expect 0 study runs/reverse-1 --samples 8 --show heads --out over-sequences; out_has "means over 8 sequences"; has_file over-sequences/by_distance.png
+expect 0 study runs/reverse-1 --samples 8 --show heads --out over-sequences; out_has "means over 8 sequences"
 
-expect 0 study runs/reverse-1 --head L0H0 --export csv --out head; out_has "cells.csv"
-for file in weights_L0H0.png dA_L0H0.png dS_L0H0.png cells.csv dS.png; do has_file head/$file; done
 weights=$("$heed" info runs/reverse-1 | sed -n 's/^weights  *//p')
-picture_has head/dA_L0H0.png "$weights" "heed study runs/reverse-1 --head L0H0 --export csv --out head" "Color range" Software
+picture_has cells/dA.png "$weights" "heed study runs/reverse-1 --cut" "Color range" Software
 picture_has runs/reverse-1/loss.png "heed train" "$weights"
-refuses 4 "'head/dS.png' is not a run or a safetensors file" info head/dS.png; ok test "$(grep -c load_ err)" == 0
+refuses 4 "'cells/dS.png' is not a run or a safetensors file" info cells/dS.png; ok test "$(grep -c load_ err)" == 0
 
 # --- pictures as SVG, in every mode that draws
 xml() {  # checks that a file is well-formed XML
   command -v python3 > /dev/null || return
   ok python3 -c 'import sys, xml.dom.minidom as d; d.parse(sys.argv[1])' "$1"
 }
-expect 0 study runs/reverse-1 --prompt abcdefghijklmnop --corrupt ponmlkjihgfedcba --of diff:a-b --head L0H0 \
+expect 0 study runs/reverse-1 --prompt abcdefghijklmnop --corrupt ponmlkjihgfedcba --of diff:a-b \
   --samples 8 --format png,svg --out svg; out_has "svg/patching.svg"
-for name in weights dA dS dS_L0H0 by_distance patching; do
+for name in weights dA dS patching; do
   has_file "svg/$name.png"; has_file "svg/$name.svg"
   xml "svg/$name.svg"
 done
@@ -126,10 +120,14 @@ ok rm -r runs/lr0.1
 refuses 2 "--name has no effect" plot runs/reverse-1 --name tok.weight
 refuses 2 "--out: needs a FILE.png or FILE.svg, got 'drawn.pdf'" plot words.safetensors --out drawn.pdf
 printf 'der\nHund\n' > lines; expect 0 plot words.safetensors --x-labels lines --out other.png --json; is_json_line
-expect 0 plot head/arrays.safetensors --name blocks.0.attn.hook_pattern --out weights.png; has_file weights.png
-expect 0 plot head/arrays.safetensors --name blocks.0.attn.hook_q --out q.png  # the tensor has four dimensions
-refuses 2 "choose one, as --name" plot head/arrays.safetensors
-refuses 2 "the nearest is 'blocks.0.attn.hook_z'" plot head/arrays.safetensors --name blocks.0.attn.hook_zz
+expect 0 plot cells/arrays.safetensors --name blocks.0.attn.hook_pattern --out weights.png; has_file weights.png
+expect 0 plot cells/arrays.safetensors --name blocks.0.attn.hook_q --out q.png  # the tensor has four dimensions
+expect 0 plot cells/arrays.safetensors --name 'blocks.0.attn.hook_pattern[0,0]' --out head.png --json; out_has '"panels":1'
+for index in 1 -1 x ''; do
+  refuses 2 "--name: [0,$index] does not fit shape [1, 1, " plot cells/arrays.safetensors --name "blocks.0.attn.hook_pattern[0,$index]"
+done
+refuses 2 "choose one, as --name" plot cells/arrays.safetensors
+refuses 2 "the nearest is 'blocks.0.attn.hook_z'" plot cells/arrays.safetensors --name blocks.0.attn.hook_zz
 refuses 2 "draws a tensor of a FILE.safetensors, got 'runs/reverse-1/metrics.csv'; heed compare draws the curves of runs" \
   plot runs/reverse-1/metrics.csv
 header wide.safetensors '{"m":{"dtype":"F32","shape":[1,20000],"data_offsets":[0,80000]}}' 80000
@@ -164,8 +162,7 @@ ok test -d empty
 # --- a study over a run's checkpoints
 expect 0 study runs/reverse-1 --over-time; out_has "3 checkpoints on 32 sequences"
 out_has "step   loss  counted  L0H0"
-for file in over_time.csv over_time.json over_time.png report.html; do has_file "runs/reverse-1/over-time/$file"; done
-ok [ "$(head -n 1 runs/reverse-1/over-time/over_time.csv)" = step,layer,head,quantity,value ]
+for file in over_time.png report.html; do has_file "runs/reverse-1/over-time/$file"; done
 expect 0 study runs/reverse-1 --over-time --json --format svg; is_json_line; out_has '"steps":[0,4,8]'
 has_file runs/reverse-1/over-time-2/over_time.svg
 refuses 2 "--out runs/reverse-1/over-time already contains a study" study runs/reverse-1 --over-time --out runs/reverse-1/over-time
@@ -180,20 +177,5 @@ refuses 4 "bare has no best.safetensors; heed train --resume bare writes them ag
 expect 0 train --resume bare --quiet; expect 0 study bare --weights best.safetensors
 cp runs/reverse-1/checkpoints/000000.safetensors cut/checkpoints/000004.safetensors
 refuses 4 "contains step 0, not the step in its name" study cut --over-time
-
-# --- studies that compare two runs
-cp -r runs/reverse-1 copy
-expect 0 study runs/reverse-1 copy --format png,svg; out_has "Both runs begin with equal weights"
-for file in weights weights_difference dA_difference dS_difference; do
-  has_file "runs/reverse-1/compared/$file.png"; has_file "runs/reverse-1/compared/$file.svg"
-done
-expect 0 train reverse "${tiny[@]}" --heads 2 --seed 2 --steps 4 --save-every 4 --out two-heads --quiet
-expect 0 study two-heads runs/reverse-1 --format svg --out heads; help_has "matched by the cosine"
-ok grep -q 'L0H[01], no match' heads/dA_difference.svg
-expect 0 study runs/reverse-1 two-heads --json; is_json_line; out_has '"key":"runs"'
-expect 0 compare runs/reverse-1 two-heads --of roles; out_has "left alone"; out_has "two-heads"
-expect 0 train recall "${tiny[@]}" --steps 1 --out recalls --quiet
-refuses 2 "give runs with the same vocabulary" study runs/reverse-1 recalls
-refuses 2 "--ascii has no effect with the argument 'copy'" study runs/reverse-1 copy --ascii
 
 end_of_checks

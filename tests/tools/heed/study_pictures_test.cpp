@@ -1,4 +1,4 @@
-// Tests of the pictures of a study: masked cells, metadata, and exported files. The pictures of
+// Tests of the pictures of a study: masked cells and metadata. The pictures of
 // README.md are compared pixel by pixel: examples/NAME.safetensors contains the arrays of
 // examples/NAME.png. If the drawing code has changed, draw the pictures of README.md again with
 // this command:
@@ -16,7 +16,6 @@
 #include "tests/support/models.h"
 #include "tests/support/pictures.h"
 #include "tests/support/png_pixels.h"
-#include "tools/heed/study/study_files.h"
 #include "tools/plot/color_range.h"
 
 namespace {
@@ -116,29 +115,22 @@ TEST_CASE("the caption of a picture has L, shortened") {
         "L is the margin, mean over 3 positions. Orange raises L, blue lowers L.");
 }
 
-TEST_CASE("pictures have the maps of all heads or of one, and their metadata name the source",
-          "[plot]") {
+TEST_CASE("pictures have the maps of all heads, and their metadata name the source", "[plot]") {
   const Folder folder;
   const nn::Study& s = windowed_study();
   const PictureSource source{"runs/first", "crc32c 01234567", {"png", "svg"}};
   nn::ResultFolder result(folder.path(), "study");
-  const auto files = draw_pictures(result, map_pictures(s, texts(), nn::HeadIndex{1, 0}), source);
-  REQUIRE(files.size() == 16);
+  const auto files = draw_pictures(result, map_pictures(s, texts()), source);
+  REQUIRE(files.size() == 8);
   const auto scores = s.by_layer(&nn::LayerStudy::scores);
   for (const nn::MapQuantity& quantity : nn::map_quantities().first(4)) {
     const std::string stem{quantity.picture.file};
     INFO(stem);
     const auto maps = s.by_layer(quantity.values);
     const plot::HeatmapGrid grid = study_grid(quantity, maps, scores, texts());
-    const plot::HeatmapGrid head = study_grid(quantity, maps, scores, texts(), nn::HeadIndex{1, 0});
     CHECK(same_pixels(folder / (stem + ".png"), plot::draw_heatmap(grid)));
-    CHECK(same_pixels(folder / (stem + "_L1H0.png"), plot::draw_heatmap(head)));
-    CHECK_FALSE(same_pixels(folder / (stem + ".png"), plot::draw_heatmap(head)));
-    REQUIRE(head.panels.size() == 1);
-    CHECK(head.panels[0].values == grid.panels[2].values);
-    CHECK(head.title.ends_with(", on ^abc␣é"));
-    CHECK(std::max(head.title.size(), head.caption.size()) <= 100);
-    CHECK(head.limit == grid.limit);  // the limit of all heads, also for one head
+    CHECK(grid.title.ends_with(", on ^abc␣é"));
+    CHECK(std::max(grid.title.size(), grid.caption.size()) <= 100);
 
     std::map<std::string, std::string> metadata;
     for (const plot::PngText& t : plot::png_texts(folder / (stem + ".png")))
@@ -172,25 +164,6 @@ TEST_CASE("the hash of weights depends on names and elements, not on their order
   CHECK(nn::hash_of_tensors({some[1], some[0]}) != hash);
   CHECK(nn::hash_of_tensors({{"c", some[0].tensor}, some[1]}) != hash);
   CHECK(nn::hash_of_tensors({{"a", autograd::tensor({1, 2.0000002})}, some[1]}) != hash);
-}
-
-TEST_CASE("the table of cells has a line for each cell") {
-  const nn::Study& s = windowed_study();
-  const std::string table = study_cells(s);
-  CHECK(table.starts_with("quantity,layer,head,query,key,value\n"));
-  // The table has a header, and a line for each cell of 4 quantities (scores, weights and the
-  // gradients with respect to them), 2 layers and 2 heads.
-  CHECK(std::count(table.begin(), table.end(), '\n') == 1 + 4 * 2 * 2 * kLength * kLength);
-  CHECK(table.find(fmt::format("hook_pattern_grad,1,0,4,3,{}\n",
-                               float(s.layers[1].pattern_grad.at({0, 0, 4, 3})))) !=
-        std::string::npos);
-  CHECK(table.find("hook_attn_scores,0,1,0,1,-inf\n") != std::string::npos);
-  nn::Study large;
-  large.layers.resize(1);
-  nn::LayerStudy& layer = large.layers[0];
-  layer.scores = layer.scores_grad = layer.pattern = layer.pattern_grad =
-      expand(autograd::zeros({1, 1, 1, 1}), {1, 30, 1000, 1000});
-  CHECK_THROWS_AS(study_cells(large), autograd::ValueError);
 }
 
 TEST_CASE("the pictures of README.md equal drawings of their arrays, pixel by pixel",

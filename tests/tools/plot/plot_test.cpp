@@ -245,16 +245,6 @@ TEST_CASE("a band is pale, is drawn behind its curve, and covers no pixel twice"
   without.series[0].low.clear(), without.series[0].high.clear();
   CHECK(count(draw_chart(without), pale) < 100);
 
-  SECTION("with points, the band is a bar at each point, and no line joins the points") {
-    LineChart points = chart;
-    points.series[0].points = true;
-    points.x_labels = {"none", "1/d-head", "learned"};
-    const Image bars = draw_chart(points);
-    CHECK(count(bars, pale) < 100);
-    CHECK(count(bars, blue) > 300);
-    for (const std::string& label : points.x_labels) CHECK(has_text(bars, label));
-    CHECK(text_faults(bars) == "");
-  }
   SECTION("on a logarithmic axis, a band with a negative limit ends at the edge of the plot") {
     LineChart log = chart;
     log.log_y = true;

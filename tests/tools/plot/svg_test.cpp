@@ -181,31 +181,6 @@ TEST_CASE("values that are not finite draw nothing in SVG", "[plot]") {
   CHECK(occurrences(canvas.encode("", ""), "<") == 12);  // the frame of the file and the background
 }
 
-TEST_CASE("bars end at their values, and each has its name and its label", "[plot]") {
-  LineChart chart{
-      .x_name = "value", .series = {{}}, .y_labels = {"first", "second", "third"}, .height = 90};
-  chart.series[0].x = {4, -2, 1}, chart.series[0].y = {0, 1, 2};
-  chart.series[0].labels = {"four", "minus two", "one"};
-  const ChartStack stack{.title = "Bars", .panels = {chart}};
-  const Image image = draw_chart_stack(stack);
-  CHECK(text_faults(image) == "");
-  for (const std::string text : {"first", "second", "third", "four", "minus two", "one"})
-    CHECK(has_text(image, text));
-  // Returns the length of the run of this color in the row of pixels in the middle of a name.
-  const auto length = [&](const std::string& name, Rgb color) {
-    const auto box = std::find_if(image.text_boxes().begin(), image.text_boxes().end(),
-                                  [&](const TextBox& b) { return b.text == name; });
-    int n = 0;
-    for (int x = 0; x < image.width(); ++x) n += image.at(x, box->y + box->height / 2) == color;
-    return n;
-  };
-  const int unit = length("third", diverging(1));
-  CHECK(unit > 80);
-  CHECK(std::abs(length("first", diverging(1)) - 4 * unit) <= 4);
-  CHECK(std::abs(length("second", diverging(-1)) - 2 * unit) <= 4);
-  CHECK(length("first", diverging(-1)) == 0);
-}
-
 TEST_CASE("equal axes have one range, a square plot, lines at 0 and a diagonal", "[plot]") {
   LineChart chart{.x_name = "x", .y_name = "y", .equal = true, .height = 600};
   chart.series = {{.name = "dots",

@@ -237,9 +237,6 @@ class Studies(Place):
         with mock.patch.object(_runs, "MAX_PAGE_BYTES", 10):
             self.assertIn(f'<a href="file://{folder}/report.html">', study._repr_html_())
 
-    def test_other_studies(self):
-        self.assertEqual(self.run_.study(other=self.run_).directory.name, "compared")
-
     def test_plot(self):
         for values in (np.eye(3)[:, :2], np.full((2, 3, 3, 2), -np.inf, np.float32), np.ones((3, 2), int)):
             picture = heed.plot(values, x_labels=["a,b", "\n"], y_labels=range(3), title="A picture")

@@ -24,6 +24,19 @@ struct PlotArguments {
   std::string file, name, title, x_axis = "column", y_axis = "row", x_labels, y_labels, out;
 };
 
+// Returns x at the indices of its leading axes that `brackets` contains, such as "[0,1]".
+nn::Tensor at_indices(nn::Tensor x, const std::string& brackets) {
+  const std::string shape = autograd::to_text(x.shape());
+  for (const std::string& word : split(brackets.substr(1, brackets.size() - 2), ',')) {
+    const auto index = parse_number<std::int64_t>(word);
+    if (x.rank() <= 2 || !index || *index < 0 || *index >= x.size(0))
+      usage_error("--name: {} does not fit shape {}; give indices of leading axes, such as [0]",
+                  brackets, shape);
+    x = select(x, 0, *index);
+  }
+  return x;
+}
+
 // Returns the tensor to draw and its name.
 nn::NamedTensor read_tensor(const PlotArguments& a) {
   if (!a.file.ends_with(".safetensors"))
@@ -39,6 +52,10 @@ nn::NamedTensor read_tensor(const PlotArguments& a) {
     usage_error("{} contains {} tensors; choose one, as --name {}; heed info {} lists them", a.file,
                 names.size(), plot::visible_text(names[0]), a.file);
   const std::string name = a.name.empty() ? names[0] : a.name;
+  const std::size_t bracket = name.ends_with(']') ? name.rfind('[') : std::string::npos;
+  if (const nn::Tensor whole = file.find(name.substr(0, bracket));
+      bracket != std::string::npos && whole.defined())
+    return {name, at_indices(whole, name.substr(bracket))};
   const nn::Tensor values = file.find(name);
   if (!values.defined())
     usage_error("--name: {} does not contain '{}'; the nearest is '{}'", a.file, name,
@@ -204,25 +221,27 @@ void plot_command(Command& c) {
   c.name = "plot", c.what = "draw a tensor of a .safetensors file, or the loss of a run";
   c.examples =
       "  heed plot runs/induction-1/study/arrays.safetensors \\\n"
-      "    --name blocks.1.attn.hook_pattern\n"
+      "    --name 'blocks.1.attn.hook_pattern[0,1]'\n"
       "  heed plot runs/induction-1 --out loss.svg";
   c.notes = kPlotNotes;
   auto a = std::make_shared<PlotArguments>();
   c.arguments = 1;
-  c.add("Options", {{"file", a->file, "FILE", "the .safetensors file, or a run directory"},
-                    nn::Setting("name", a->name, "TENSOR", "the tensor").shows("the only one"),
-                    nn::Setting("x-labels", a->x_labels, "A,B,...|FILE",
-                                "labels of the columns: a list or the lines of a file")
-                        .shows("numbers"),
-                    nn::Setting("y-labels", a->y_labels, "A,B,...|FILE",
-                                "labels of the rows: a list or the lines of a file")
-                        .shows("numbers"),
-                    {"x-axis", a->x_axis, "TEXT", "name of the columns"},
-                    {"y-axis", a->y_axis, "TEXT", "name of the rows"},
-                    nn::Setting("title", a->title, "TEXT", "title above the picture")
-                        .shows("the names of file and tensor"),
-                    nn::Setting("out", a->out, "FILE.png", "the picture, or FILE.svg")
-                        .shows("FILE, ending in .png")});
+  c.add("Options",
+        {{"file", a->file, "FILE", "the .safetensors file, or a run directory"},
+         nn::Setting("name", a->name, "TENSOR", "the tensor, or a part of it, such as 'x[0,1]'")
+             .shows("the only one"),
+         nn::Setting("x-labels", a->x_labels, "A,B,...|FILE",
+                     "labels of the columns: a list or the lines of a file")
+             .shows("numbers"),
+         nn::Setting("y-labels", a->y_labels, "A,B,...|FILE",
+                     "labels of the rows: a list or the lines of a file")
+             .shows("numbers"),
+         {"x-axis", a->x_axis, "TEXT", "name of the columns"},
+         {"y-axis", a->y_axis, "TEXT", "name of the rows"},
+         nn::Setting("title", a->title, "TEXT", "title above the picture")
+             .shows("the names of file and tensor"),
+         nn::Setting("out", a->out, "FILE.png", "the picture, or FILE.svg")
+             .shows("FILE, ending in .png")});
   c.add_common(Command::kJson);
   c.mark(&nn::Setting::required, {"file"});
   c.modes = {

@@ -1,7 +1,7 @@
 // An analysis of a study: one file in analyses/ with one static object. No other file names it.
 //
 //   Section run(StudyContext& context) { ... }
-//   const Analysis kPaths{.key = "paths", .order = 50, .options = {...}, .run = run};
+//   const Analysis kEdges{.key = "edges", .order = 40, .options = {...}, .run = run};
 #pragma once
 
 #include <string>
@@ -29,13 +29,11 @@ struct Analysis {
   std::string_view key;  ///< key of its section in --show and JSON
   int order = 0;         ///< sections are shown in this order
 
-  /// An option that only this analysis has. StudyContext::text() and flag() return its value.
+  /// An option that only this analysis has. StudyContext::text() returns its value.
   struct Option {
-    const char* key;   ///< "edges-into"
-    const char* unit;  ///< placeholder of the value: "RECEIVER"; "": a switch
+    const char* key;   ///< "edge"
+    const char* unit;  ///< placeholder of the value: "EDGES"
     const char* help;  ///< meaning
-    const char* shows = "";  ///< default in help texts
-    bool asks = true;        ///< false: the option alone does not make the analysis run
   };
   std::vector<Option> options = {};
   const char* group = "";  ///< heading of the options in help texts, one word
@@ -60,7 +58,7 @@ struct Analysis {
   bool is_asked(const StudyContext& context) const;
   /// Returns whether the analysis runs.
   bool runs(StudyContext& context) const;
-  /// Returns the options that select the analysis as advice: "add --path".
+  /// Returns the options that select the analysis as advice: "add --edge".
   std::string advice() const;
 };
 

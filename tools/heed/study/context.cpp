@@ -28,9 +28,7 @@ const std::vector<const Analysis*>& analyses() { return registered(); }
 
 bool Analysis::is_asked(const StudyContext& context) const {
   if (by_shared && by_shared(context)) return true;
-  return std::ranges::any_of(options, [&](const Option& o) {
-    return o.asks && context.given(o.key) && context.text(o.key) != "false";
-  });
+  return std::ranges::any_of(options, [&](const Option& o) { return context.given(o.key); });
 }
 
 bool Analysis::runs(StudyContext& context) const {
@@ -40,8 +38,7 @@ bool Analysis::runs(StudyContext& context) const {
 
 std::string Analysis::advice() const {
   std::vector<std::string> keys;
-  for (const Option& o : options)
-    if (o.asks) keys.push_back(std::string("--") + o.key);
+  for (const Option& o : options) keys.push_back(std::string("--") + o.key);
   if (*shared) keys.emplace_back(shared);
   return "add " + heed::join(keys, " or ");
 }

@@ -35,8 +35,6 @@ struct StudyContext {
   bool given(const std::string& option) const { return command.given(option); }
   /// Returns the value of an option, or "".
   std::string text(const std::string& option) const { return command.text(option); }
-  /// Returns whether a switch is on.
-  bool flag(const std::string& option) const { return text(option) == "true"; }
   /// Returns a function that shows "WHAT: 3 of 20" as progress.
   nn::ProgressCallback counting(std::string what) const;
 

@@ -17,19 +17,18 @@ namespace {
 
 // ---- sequences and L
 
-// Returns L on sequences of the task. Without --samples and --repeat-random, given tokens and
-// positions belong to the subject's sequence alone, so they are not used here.
+// Returns L on sequences of the task. Without --samples, given tokens and positions belong to the
+// subject's sequence alone, so they are not used here.
 nn::Objective objective_on(const nn::Batch& batch, const Subject& s, const Command& c) {
   nn::Objective o = s.objective;
-  const bool chosen = c.given("samples") || c.given("repeat-random");
+  const bool chosen = c.given("samples");
   if (!chosen || !c.given("at")) o.positions.clear();
   const bool is_default = o.kind == nn::Objective::kMargin && !c.given("of");
-  if (c.given("repeat-random") && is_default) return nn::margin(s.model(), batch, o.positions);
   if (is_default || (!chosen && !o.is_of_targets() && o.kind != nn::Objective::kMargin))
     return nn::default_objective(s.model(), s.info(), batch, o.positions);
   if (o.kind == nn::Objective::kMargin) return nn::margin(s.model(), batch, o.positions);
   if (!o.is_of_targets() && o.positions.empty()) {
-    if (s.info().stop && !c.given("repeat-random"))
+    if (s.info().stop)
       usage_error(
           "--samples: sequences of {} end at different positions; give --at, --of margin or --of "
           "loss",
@@ -57,25 +56,20 @@ struct Sequences {
 };
 Sequences sequences_of(const HeadArguments& a, const Command& c, const Subject& s) {
   const nn::Task& task = *s.run->task;
-  const bool repeats = c.given("repeat-random");
-  const std::int64_t available = repeats ? std::int64_t(1) << 16 : task.evaluation_size();
+  const std::int64_t available = task.evaluation_size();
   if (c.given("samples") && a.samples > available)
     usage_error("--samples: needs 1 to {}, got {}", available, a.samples);
   const std::int64_t most = 8 * nn::evaluation_chunk(s.model(), s.info());
   if (c.given("samples") && a.samples > most)
     usage_error("--samples: needs at most {} for the memory of this model and context, got {}",
                 most, a.samples);
-  const std::int64_t wanted = repeats ? 32 : nn::default_samples(task);
-  const std::int64_t count = std::min({a.samples > 0 ? a.samples : wanted, most, available});
+  const std::int64_t wanted = a.samples > 0 ? a.samples : nn::default_samples(task);
+  const std::int64_t count = std::min({wanted, most, available});
   if (a.ablation == nn::Ablation::kResample && count < 2)
     usage_error(
         "--ablation resample uses the output of another sequence; give --samples 2 or more");
-  if (!repeats)
-    return {task.evaluation(0, count),
-            fmt::format("{} of {}", counted(count, "sequence"), s.info().name)};
-  const nn::RepeatedTokens sizes = repeated_tokens(a, task);
-  return {repeated_sequences(task, sizes, count),
-          fmt::format("{} of {}", counted(count, "sequence"), sizes.text())};
+  return {task.evaluation(0, count),
+          fmt::format("{} of {}", counted(count, "sequence"), s.info().name)};
 }
 
 // Seconds that the measurement of all heads takes.
@@ -131,8 +125,8 @@ std::optional<double> measure_untrained(const HeadSample& sample, const Subject&
 }
 
 // Measures the heads on study.sample: with `everything`, also the parts that take long.
-void measure(HeadStudy& study, const Command& c, const Subject& s, const Estimate& e,
-             bool everything, Progress& progress) {
+void measure(HeadStudy& study, const Subject& s, const Estimate& e, bool everything,
+             Progress& progress) {
   const HeadSample& sample = *study.sample;
   auto parts = nn::EffectParts::kAll;
   if (!everything && e.all > kMostSeconds) {
@@ -148,17 +142,15 @@ void measure(HeadStudy& study, const Command& c, const Subject& s, const Estimat
         progress.at_work(fmt::format("Measuring the heads, about {:.0f} seconds: {} of {} steps",
                                      seconds, done, total));
       }));
-  if (const auto sizes = c.given("repeat-random")
-                             ? std::nullopt
-                             : nn::score_on_repeated_tokens(*study.measured, *s.run)) {
-    if (sizes->tokens < nn::kLeastRepeated)
+  if (const auto tokens = nn::score_on_repeated_tokens(*study.measured, *s.run)) {
+    if (*tokens < nn::kLeastRepeated)
       study.add_not_measured(fmt::format(
           "Previous-token, duplicate-token and induction scores are measured on repeated random "
           "tokens, which need a context of at least {}; it is {}.",
-          4 * nn::kLeastRepeated + 1, s.info().context));
+          nn::kCopies * nn::kLeastRepeated + 1, s.info().context));
     else
-      study.score_sequences =
-          fmt::format("{} sequences of {}", nn::kRepeatedSequences, sizes->text());
+      study.score_sequences = fmt::format("{} sequences of {} random tokens, {} times",
+                                          nn::kRepeatedSequences, *tokens, nn::kCopies);
   }
   study.summary = nn::summarize_heads(sample.run, sample.replaced, *study.measured, s.predicts);
   if (s.run->step != 0) study.untrained = measure_untrained(sample, s);
@@ -174,26 +166,6 @@ HeadSample sample_of(const HeadArguments& a, const Command& c, const Subject& s)
           replacement_text(a.ablation)};
 }
 
-nn::RepeatedTokens repeated_tokens(const HeadArguments& a, const nn::Task& task) {
-  if (!nn::predicts_its_inputs(task))
-    usage_error(
-        "--repeat-random: the model of {} does not predict its own inputs, so it cannot repeat "
-        "random tokens; leave out --repeat-random",
-        task.info().name);
-  const auto sizes = nn::RepeatedTokens::for_context(task.info().context);
-  if (a.repeat_random == "auto" && sizes.tokens < 2)
-    usage_error("--repeat-random needs a context of at least 9, got {}", task.info().context);
-  return a.repeat_random == "auto"
-             ? sizes
-             : nn::RepeatedTokens::parse("--repeat-random", a.repeat_random, task.info());
-}
-
-nn::Batch repeated_sequences(const nn::Task& task, const nn::RepeatedTokens& sizes,
-                             std::int64_t count, std::uint64_t seed) {
-  nn::Generator generator(seed);
-  return nn::repeated_random(task.info(), sizes, count, generator);
-}
-
 std::vector<nn::Setting> head_settings(HeadArguments& a) {
   return {
       {"ablate", a.ablate, "HEADS",
@@ -205,19 +177,12 @@ std::vector<nn::Setting> head_settings(HeadArguments& a) {
       {"ablation", a.ablation,
        "replacement for a head's output: its mean, zero, or that of another sequence"},
       nn::Setting("samples", a.samples, {1, 1 << 16},
-                  "number of evaluation sequences for the effects of heads; if it is given, "
-                  "also draws by_distance.png")
-          .shows("32, or until 4,096 positions count, at most 512"),
-      {"repeat-random", a.repeat_random, "RxC",
-       "sequences of R random tokens, repeated C times, instead of those of the task; auto: 4 "
-       "copies of at most 25 tokens"},
-      {"no-effects", a.no_effects, "does not measure the effects of heads and MLPs"}};
+                  "number of evaluation sequences for the effects of heads")
+          .shows("32, or until 4,096 positions count, at most 512")};
 }
 
 HeadStudy study_heads(const HeadArguments& a, const Command& c, Subject& s, Progress& progress) {
   HeadStudy study;
-  if (a.no_effects && a.ablate == "all")
-    usage_error("--no-effects and --ablate all contradict each other; give one of them");
   if (!s.has_sequences && a.ablate == "all")
     usage_error(
         "--ablate all needs the text of the run, which is not available; leave out --ablate all");
@@ -226,19 +191,15 @@ HeadStudy study_heads(const HeadArguments& a, const Command& c, Subject& s, Prog
         "The effects of the heads were not measured, because the text of the run is not available.";
     return study;
   }
-  const bool needs_sample = std::ranges::any_of(
-      std::initializer_list<const char*>{"samples", "ablate", "keep", "edges-into", "edge", "path"},
-      [&](const char* option) { return c.given(option); });
+  const bool needs_sample =
+      std::ranges::any_of(std::initializer_list<const char*>{"samples", "ablate", "keep", "edge"},
+                          [&](const char* option) { return c.given(option); });
   const Estimate e = estimate_of(s.model(), sequences_of(a, c, s).batch);
   const bool asked = a.ablate == "all", too_long = !asked && e.measured > kMostSeconds;
   study.not_measured =
       no_better_text(s, too_long && !needs_sample ? 32 : nn::default_samples(*s.run->task));
   s.predicts = study.not_measured.empty();
-  if (needs_sample || !(too_long || a.no_effects)) study.sample = sample_of(a, c, s);
-  if (a.no_effects) {
-    study.add_not_measured("The effects of heads and MLPs were not measured (--no-effects).");
-    return study;
-  }
+  if (needs_sample || !too_long) study.sample = sample_of(a, c, s);
   if (too_long) {
     const nn::Transformer::Options& o = s.model().options;
     const std::string text = fmt::format(
@@ -250,7 +211,7 @@ HeadStudy study_heads(const HeadArguments& a, const Command& c, Subject& s, Prog
     study.add_not_measured(text);
     return study;
   }
-  measure(study, c, s, e, asked, progress);
+  measure(study, s, e, asked, progress);
   return study;
 }
 

@@ -19,17 +19,7 @@ struct HeadArguments {
   std::string keep;    ///< components to keep, such as "L0MLP,L1H0"
   nn::Ablation ablation = nn::Ablation::kMean;  ///< replacement for an output
   std::int64_t samples = 0;  ///< number of evaluation sequences; 0: nn::default_samples()
-  /// Repeated random tokens as "RxC" (R tokens, C copies), "auto" for the default sizes, or "" for
-  /// sequences of the task.
-  std::string repeat_random;
-  bool no_effects = false;  ///< the effects of heads and MLPs are not measured
 };
-/// Returns the sizes of --repeat-random. Throws UsageError if the task does not predict its inputs,
-/// or if its context is too short for "auto". Throws the errors of RepeatedTokens::parse().
-nn::RepeatedTokens repeated_tokens(const HeadArguments& a, const nn::Task& task);
-/// Returns `count` sequences of repeated random tokens. The first ones do not depend on `count`.
-nn::Batch repeated_sequences(const nn::Task& task, const nn::RepeatedTokens& sizes,
-                             std::int64_t count, std::uint64_t seed = 1);
 /// Returns the options as settings. Their values are stored in `a`, which must outlive them.
 std::vector<nn::Setting> head_settings(HeadArguments& a);
 

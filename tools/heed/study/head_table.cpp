@@ -61,21 +61,4 @@ Section heads_section(StudyContext& c) {
   return {.key = "numbers", .title = "Numbers of the heads", .tables = {std::move(table)}};
 }
 
-std::string drawn_weights(const nn::Study& s, const std::vector<std::string>& labels) {
-  static constexpr char kShades[] = " .:-=+*#%@";
-  std::string text;
-  for (const nn::HeadReport& h : s.heads) {
-    const nn::Tensor& pattern = s.layers[std::size_t(h.layer)].pattern;
-    text += fmt::format("{}{}: each row a query, each column a key; darkest is 1\n",
-                        text.empty() ? "" : "\n", nn::head_name(h));
-    for (std::int64_t i = 0; i < pattern.size(2); ++i) {
-      std::string line;
-      for (std::int64_t j = 0; j <= i; ++j)
-        line += kShades[std::clamp(int(float(pattern.at({0, h.head, i, j})) * 10), 0, 9)];
-      text += fmt::format("{:>4} {}\n", labels[std::size_t(i)], line);
-    }
-  }
-  return text;
-}
-
 }  // namespace heed

@@ -1,4 +1,4 @@
-// The table of heads, and the attention weights as text.
+// The table of heads.
 #pragma once
 
 #include <vector>
@@ -17,9 +17,5 @@ std::vector<Value> head_row(const nn::HeadReport& head, const std::string& name,
 void add_heads(Table& table, StudyContext& context);
 /// Returns the table of add_heads() as a section, for the page.
 Section heads_section(StudyContext& context);
-
-/// Draws the attention weights of each head as text: one line for each query, and in it one of ten
-/// characters, from light to dark, for each key. `labels` are the labels of the tokens.
-std::string drawn_weights(const nn::Study& study, const std::vector<std::string>& labels);
 
 }  // namespace heed

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <map>
 
-#include "autograd/base/files.h"
 #include "nn/io/safetensors.h"
 #include "nn/layers/sites.h"
 #include "tools/heed/find_run.h"
@@ -140,29 +139,21 @@ void add_rows(Section& over_time, std::int64_t step, const Section& s) {
   }
 }
 
-// Adds the numbers of a section's table over time to `csv`. Adds a chart to the section: the first
-// number of each place over training, for the kMostLines places where its magnitude is largest.
-void add_numbers(Section& s, Table& csv) {
+// Adds a chart to the section: the first number of each place of its table over training, for the
+// kMostLines places where its magnitude is largest.
+void add_chart(Section& s) {
   constexpr std::size_t kMostLines = 8;
   if (s.tables.empty()) return;
   std::map<std::string, plot::Series> by_place;
   for (const std::vector<Value>& row : s.tables[0].rows) {
     const std::string place = row[1].as<std::string>() ? *row[1].as<std::string>() : row[1].dump();
-    bool is_first = true;
     for (std::size_t i = 2; i < row.size(); ++i) {
       const auto number = row[i].as<double>();
       if (!number) continue;
-      const Column& column = s.tables[0].columns[i];
-      csv.add(
-          {row[0],
-           {},
-           {},
-           fmt::format("{}: {}: {}", s.key, place, column.key.empty() ? column.label : column.key),
-           *number});
-      if (!std::exchange(is_first, false)) continue;
       plot::Series& line = by_place[place];
       line.name = place, line.x.push_back(double(*row[0].as<std::uint64_t>())),
       line.y.push_back(*number);
+      break;
     }
   }
   plot::LineChart chart{.title = s.title, .x_name = "training step", .height = 300};
@@ -246,22 +237,13 @@ struct StudiedSequences {
   std::string text;
 };
 
-StudiedSequences sequences_of(const Subject& s, const HeadArguments& heads, const Command& c) {
-  constexpr std::int64_t kRepeats = 8;
-  const nn::Task& task = *s.run->task;
-  const nn::Batch evaluation = nn::evaluation_over_time(s.model(), task);
+StudiedSequences sequences_of(const Subject& s, const Command& c) {
+  const nn::Batch batch = nn::evaluation_over_time(s.model(), *s.run->task);
   if (c.given("prompt") || c.given("sample"))
-    return {{s.sequence, s.objective, evaluation}, "one sequence"};
-  nn::Batch batch = evaluation;
-  std::string text = fmt::format("{} sequences", batch.inputs.size(0));
-  if (c.given("repeat-random")) {
-    const nn::RepeatedTokens sizes = repeated_tokens(heads, task);
-    batch = repeated_sequences(task, sizes, kRepeats);
-    text = fmt::format("{} sequences of {}", kRepeats, sizes.text());
-  }
+    return {{s.sequence, s.objective, batch}, "one sequence"};
   nn::Objective o = s.objective;
   if (o.kind == nn::Objective::kMargin) o = nn::margin(s.model(), batch, o.positions);
-  return {{batch, o, evaluation}, text};
+  return {{batch, o, batch}, fmt::format("{} sequences", batch.inputs.size(0))};
 }
 
 }  // namespace
@@ -296,15 +278,6 @@ std::string induction_forms(const nn::OverTime& study) {
   return "";
 }
 
-Table over_time_table(const nn::OverTime& study) {
-  static constexpr Column kColumns[] = {{"step"}, {"layer"}, {"head"}, {"quantity"}, {"value"}};
-  Table table(kColumns);
-  const auto cell = [](std::int64_t index) { return index < 0 ? Value() : Value(index); };
-  for (const auto& [step, place, quantity, value] : study.numbers)
-    table.add({step, cell(place.layer), cell(place.head), quantity, value});
-  return table;
-}
-
 std::string last_checkpoint(const std::string& run) {
   const std::filesystem::path folder = find_run(run);
   const auto checkpoints = nn::RunFolder(folder).checkpoints();
@@ -319,7 +292,7 @@ Report study_over_time(const Subject& subject, const HeadArguments& heads, const
   const std::filesystem::path folder = subject.source.run;
   const std::vector<nn::CheckpointFile> checkpoints = nn::RunFolder(folder).checkpoints();
   const auto out = open_study_folder(out_name, folder / "over-time", overwrite);
-  const auto [studied, sequences] = sequences_of(subject, heads, c);
+  const auto [studied, sequences] = sequences_of(subject, c);
   nn::Transformer model = nn::clone(subject.model());
   Progress progress(false);
   const nn::OverTime study =
@@ -328,26 +301,20 @@ Report study_over_time(const Subject& subject, const HeadArguments& heads, const
       });
 
   std::vector<Section> sections{time_section(study, subject, sequences)};
-  Table csv = over_time_table(study);
   for (Section& s : repeated_analyses(subject, heads, c, progress, checkpoints, out.get())) {
-    add_numbers(s, csv);
+    add_chart(s);
     sections.push_back(std::move(s));
   }
-  const auto file = [&](const char* name) { return out->file(name); };
-  autograd::write_file(file("over_time.csv"), std::string_view(to_csv(csv)));
-  const nn::Json json = over_time_json(study, folder.string());
-  autograd::write_file(file("over_time.json"), std::string_view(json.dump() + "\n"));
   progress.at_work("Writing the page");
-  Files files = write_document(
+  const Files files = write_document(
       *out, subject.source,
       fmt::format("{}: {} over time", subject.source.run_name(), subject.texts.objective), sections,
       pane_data({pane_over_time(subject, model, checkpoints, study)}));
-  for (const char* name : {"over_time.csv", "over_time.json"})
-    files.emplace_back(out->target(name).text());
   out->complete();
 
   Report report(over_time_keys());
   report.set("format", kStudyFormat);
+  const nn::Json json = over_time_json(study, folder.string());
   for (const auto& [key, value] : json.entries()) report.set(key, value);
   report.set("sections", sections_json(sections));
   for (const Section& s : sections) add_section(report, s, true);

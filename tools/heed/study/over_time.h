@@ -16,16 +16,12 @@ namespace heed {
 std::string last_checkpoint(const std::string& run);
 /// Studies the checkpoints of a run. `subject` contains the weights of the last checkpoint, L, and
 /// the sequence of the page. L is measured on this sequence if --prompt or --sample selects it, and
-/// otherwise on sequences of the task or of --repeat-random. Writes over_time.csv, over_time.json,
-/// over_time.png and report.html.
+/// otherwise on sequences of the task. Writes over_time.png and report.html.
 Report study_over_time(const Subject& subject, const HeadArguments& heads, const Command& c,
                        const std::string& out, bool overwrite);
 /// Returns the JSON keys of the report of study_over_time(). The help text lists them.
 Columns over_time_keys();
 
-/// Returns the table of over_time.csv: one row for each number, with step, layer, head, quantity
-/// and value. Layer or head is empty for a number of a layer or of the model.
-Table over_time_table(const nn::OverTime& study);
 /// Returns a sentence about the first layer with a head whose induction score reaches 0.5 after the
 /// first checkpoint, or "".
 std::string induction_forms(const nn::OverTime& study);

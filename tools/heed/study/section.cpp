@@ -66,10 +66,7 @@ Value chart_json(const plot::LineChart& chart, const plot::ChartStack& stack) {
   return Value::object({{"title", chart.title.empty() ? stack.title : chart.title},
                         {"x_name", stack.panels.back().x_name},
                         {"y_name", chart.y_name},
-                        {"kind", chart.equal              ? "points"
-                                 : chart.y_labels.empty() ? "curves"
-                                                          : "bars"},
-                        {"y_labels", chart.y_labels},
+                        {"kind", chart.equal ? "points" : "curves"},
                         {"series", series}});
 }
 
@@ -95,7 +92,6 @@ Value section_json(const Section& s) {
   Value tables = Value::array(), maps = Value::array(), charts = Value::array(), network;
   for (const Table& t : s.tables) tables.push_back(table_json(t));
   for (const Picture& p : s.pictures) {
-    if (p.only_drawn) continue;
     if (const auto* grid = std::get_if<plot::HeatmapGrid>(&p.drawing))
       maps.push_back(map_json(*grid));
     else if (const auto* nodes = std::get_if<plot::Network>(&p.drawing))
@@ -152,22 +148,6 @@ std::string agreement_text(const nn::Judgement& judgement) {
   if (parts.empty()) return "";
   return fmt::format("Median over the {} with an effect: {}.",
                      counted(judgement.agreement[0].rows, "row"), heed::join(parts));
-}
-
-plot::ChartStack evidence_chart(const std::vector<nn::Evidence>& rows,
-                                const nn::Judgement& judgement, std::size_t most) {
-  plot::LineChart bars{.x_name = "change of L", .series = {{}, {.points = true, .square = true}}};
-  for (std::size_t n = 0; n < std::min(most, rows.size()); ++n) {
-    const nn::Evidence& row = rows[judgement.order[n]];
-    bars.y_labels.push_back(row.place);
-    bars.series[0].x.push_back(row.effect.mean), bars.series[0].y.push_back(double(n));
-    if (row.predictions.empty()) continue;
-    bars.series[1].x.push_back(row.predictions[0].effect.mean);
-    bars.series[1].y.push_back(double(n));
-  }
-  bars.height = 28 * int(bars.y_labels.size());
-  return {.caption = "Bars: measured. Squares: predicted by the gradient.",
-          .panels = {std::move(bars)}};
 }
 
 std::string finding_of(const std::vector<nn::Evidence>& rows, const nn::Judgement& judgement) {

@@ -33,10 +33,6 @@ Table evidence_table(std::string_view place, const std::vector<nn::Evidence>& ro
                      const nn::Judgement& judgement, bool marks, bool sorted);
 /// Returns how well the predictions agree with the effects, as a sentence; "" if no row counts.
 std::string agreement_text(const nn::Judgement& judgement);
-/// Returns a chart of the `most` largest rows: a bar for each effect and a square for its
-/// prediction.
-plot::ChartStack evidence_chart(const std::vector<nn::Evidence>& rows,
-                                const nn::Judgement& judgement, std::size_t most = 24);
 /// Returns the largest row that counts and the number of rows: "L0H0:K:L1H0 -6.6, 24 rows".
 std::string finding_of(const std::vector<nn::Evidence>& rows, const nn::Judgement& judgement);
 

@@ -13,7 +13,6 @@
 #include "tools/heed/study/head_table.h"
 #include "tools/heed/study/over_time.h"
 #include "tools/heed/study/page_data.h"
-#include "tools/heed/study/run_differences.h"
 #include "tools/heed/study/study_files.h"
 #include "tools/heed/study/study_help.h"
 #include "tools/heed/study/study_pictures.h"
@@ -24,16 +23,14 @@ namespace {
 // ---- arguments: a run, a sequence, an objective L and further outputs
 
 struct StudyArguments {
-  std::string run, other, weights = nn::RunFolder::kState, prompt, of = "margin", out, head, at,
-                          export_format;
+  std::string run, weights = nn::RunFolder::kState, prompt, of = "margin", out, at;
   std::vector<std::string> formats, show;
   std::int64_t sample = 0;
-  bool ascii = false, overwrite = false, over_time = false;
+  bool overwrite = false, over_time = false;
   HeadArguments heads;
-  // Not read: an option of a single analysis needs a variable of its type. The analysis reads the
-  // value from the command.
+  // Not read: an option of a single analysis needs a variable. The analysis reads the value from
+  // the command.
   std::string text;
-  bool flag = false;
 };
 
 // Returns the run, the sequence and the objective L that the arguments select.
@@ -42,15 +39,12 @@ Subject chosen_subject(const StudyArguments& a, const Command& c) {
   bool has_sequences = c.given("samples") || !c.given("prompt");
   const auto run = open_for_study(folder, a.weights, has_sequences);
   const nn::Task& task = *run->task;
-  if (int(c.given("prompt")) + int(c.given("sample")) + int(c.given("repeat-random")) > 1)
-    usage_error(
-        "--prompt, --sample and --repeat-random all select a sequence; give only one of them");
+  if (c.given("prompt") && c.given("sample"))
+    usage_error("--prompt and --sample both select a sequence; give only one of them");
   if (c.given("sample") && a.sample >= task.evaluation_size())
     usage_error("--sample: needs 0 to {}, got {}", task.evaluation_size() - 1, a.sample);
   nn::Generator generator(1);
-  const nn::Batch sequence = c.given("prompt") ? task.prompt(a.prompt)
-                             : c.given("repeat-random")
-                                 ? repeated_sequences(task, repeated_tokens(a.heads, task), 1)
+  const nn::Batch sequence = c.given("prompt")   ? task.prompt(a.prompt)
                              : c.given("sample") ? without_padding(task.evaluation(a.sample, 1))
                                                  : task.example(generator);
   const std::int64_t length = sequence.inputs.numel();
@@ -60,7 +54,7 @@ Subject chosen_subject(const StudyArguments& a, const Command& c) {
   nn::Objective objective = parse_objective(a.of, a.at, task.info(), length);
   if (!c.given("of") && a.over_time) {
     objective.kind = nn::Objective::kLogOdds;
-  } else if (!c.given("of") && task.info().random_targets && !c.given("repeat-random")) {
+  } else if (!c.given("of") && task.info().random_targets) {
     // The targets of random texts are not right or wrong, so L is their log probability. For a
     // prompt, L remains a margin, because it explains the prediction.
     if (!c.given("prompt"))
@@ -72,15 +66,6 @@ Subject chosen_subject(const StudyArguments& a, const Command& c) {
   subject.has_sequences = has_sequences;
   if (!a.formats.empty()) subject.source.formats = a.formats;
   return subject;
-}
-
-// Returns the head that --head selects, or no value if --head was not given.
-std::optional<nn::HeadIndex> chosen_head(const StudyArguments& a, const Command& c,
-                                         const nn::Transformer::Options& model) {
-  if (!c.given("head")) return {};
-  if (a.head == "all" || a.head.find(',') != std::string::npos)
-    usage_error("--head: needs one head, such as L1H0, got '{}'", a.head);
-  return nn::parse_heads("--head", a.head, model.layers, model.attention.heads)[0];
 }
 
 // ---- files of the study of one sequence
@@ -215,17 +200,13 @@ Report report_of(const StudyArguments& a, StudyContext& c, const std::vector<Sec
               c.study().value, counted(std::ssize(s.texts.tokens), "token"), step);
   add_heads(report.table("heads"), c);
   report.table("claims").rows = claims.rows;
-  if (a.ascii) report.block(drawn_weights(c.study(), s.texts.tokens));
   add_sections(report, a, sections, c);
   report.files(files);
   return report;
 }
 
 Report study_one(const StudyArguments& a, const Command& c) {
-  if (a.ascii && (c.json || c.csv))
-    usage_error("--ascii cannot be combined with --json or --csv, which print data only");
   Subject s = chosen_subject(a, c);
-  const auto head = chosen_head(a, c, s.model().options);
   Progress progress(false);
   HeadStudy heads;
   const StudyContext early(c, a.heads, s, heads, progress, {});
@@ -253,12 +234,11 @@ Report study_one(const StudyArguments& a, const Command& c) {
   progress.at_work("Drawing pictures and writing arrays");
   // A thread draws while this one writes the page.
   auto drawn =
-      std::async([&] { return draw_pictures(*out, map_pictures(study, s.texts, head), s.source); });
+      std::async([&] { return draw_pictures(*out, map_pictures(study, s.texts), s.source); });
   nn::Json page = pane_data(panes_of(context));
   std::vector<std::string> summary;
   for (const Claim& line : lines) summary.push_back(line.text);
   page.append("summary", summary);
-  if (head) page.append("chosen", nn::Json::object({{"layer", head->layer}, {"head", head->head}}));
   std::vector<Section> shown = sections;
   shown.insert(shown.begin(), heads_section(context));
   Files written =
@@ -267,21 +247,9 @@ Report study_one(const StudyArguments& a, const Command& c) {
   append(written, drawn.get());
   saved.get();
   written.emplace_back(arrays.text());
-  if (!a.export_format.empty()) {
-    const autograd::PathAt cells = out->file("cells.csv");
-    autograd::write_file(cells, study_cells(study));
-    written.emplace_back(cells.text());
-  }
   out->complete();
   progress.clear();
   return report_of(a, context, sections, lines, written);
-}
-
-// Returns an option of an analysis as a setting.
-nn::Setting setting_of(const Analysis::Option& o, StudyArguments& a) {
-  const std::string unit = o.unit;
-  if (unit.empty()) return {o.key, a.flag, o.help};
-  return nn::Setting(o.key, a.text, unit, o.help).shows(o.shows);
 }
 
 // Adds the settings of all modes, and the notes of the analyses.
@@ -290,7 +258,6 @@ void add_settings(Command& c, const std::shared_ptr<StudyArguments>& a) {
   for (const Analysis* analysis : analyses()) sections.emplace_back(analysis->key);
   c.add("Options",
         {run_setting(a->run),
-         {"other", a->other, "DIR", "a second run, which is compared with the first"},
          nn::Setting("prompt", a->prompt, "TEXT", "the sequence").shows("the task's example"),
          nn::Setting("sample", a->sample, {0}, "the sequence, by its index in the evaluation set")
              .shows(""),
@@ -302,14 +269,9 @@ void add_settings(Command& c, const std::shared_ptr<StudyArguments>& a) {
              .shows("all with a target (margin: that count in the accuracy); for logits the last"),
          nn::Setting("out", a->out, "DIR", "directory for the files")
              .shows("study in the run, or the first free of study-2, ..."),
-         {"head", a->head, "LxHy", "also draws each picture for this head alone, large"},
-         nn::Setting("export", a->export_format, std::vector<std::string>{"csv"},
-                     "also writes the cells to cells.csv")
-             .shows("none"),
          format_setting(a->formats),
          {"overwrite", a->overwrite, "replaces the study in --out, or in study of the run"},
          {"weights", a->weights, "FILE", "weights file inside the run directory"},
-         {"ascii", a->ascii, "also draws the weights in the terminal"},
          nn::Setting("show", a->show, sections,
                      "sections that text prints in full, or all; --csv prints "
                      "the first table of the first one")
@@ -317,12 +279,13 @@ void add_settings(Command& c, const std::shared_ptr<StudyArguments>& a) {
   c.mark(&nn::Setting::may_be_empty, {"prompt"});
   c.add("Heads", head_settings(a->heads));
   for (const Analysis* analysis : analyses()) {
-    for (const Analysis::Option& o : analysis->options) c.add(analysis->group, {setting_of(o, *a)});
+    for (const Analysis::Option& o : analysis->options)
+      c.add(analysis->group, {{o.key, a->text, o.unit, o.help}});
     if (*analysis->notes) c.notes += fmt::format("\n[{}]\n{}\n", analysis->group, analysis->notes);
   }
   c.add("Time", {{"over-time", a->over_time,
                   "studies every checkpoint of the run instead of one sequence"}});
-  c.add_common(Command::kAll | Command::kCsv);
+  c.add_common(Command::kThreads | Command::kJson | Command::kCsv);
   c.mark(&nn::Setting::common, {"run", "prompt", "sample", "of", "at", "out", "show", "ablate",
                                 "keep", "samples", "over-time"});
 }
@@ -333,11 +296,10 @@ void study_command(Command& c) {
   c.name = "study", c.what = "what the heads do: effects, attention and its gradients";
   c.examples = kStudyExamples, c.notes = kStudyNotes;
   auto a = std::make_shared<StudyArguments>();
-  c.arguments = 2, c.advice = "compare more runs with heed compare A B C --of roles";
+  c.arguments = 1;
   add_settings(c, a);
-  std::vector<std::string> over_time{"run",     "out",  "overwrite", "format",        "prompt",
-                                     "sample",  "of",   "at",        "repeat-random", "no-effects",
-                                     "samples", "keep", "ablate"};
+  std::vector<std::string> over_time{"run", "out", "overwrite", "format", "prompt", "sample",
+                                     "of",  "at",  "samples",   "keep",   "ablate"};
   for (const Analysis* analysis : analyses())
     for (const Analysis::Option& o : analysis->options) over_time.emplace_back(o.key);
   c.modes = {{.key = "over-time",
@@ -350,16 +312,7 @@ void study_command(Command& c) {
                     return study_over_time(chosen_subject(last, command), a->heads, command, a->out,
                                            a->overwrite);
                   }},
-             {.key = "other",
-              .accepts = c.only({"run", "other", "prompt", "sample", "of", "at", "out", "format",
-                                 "overwrite", "weights", "repeat-random"}),
-              .result = run_difference_keys(),
-              .run =
-                  [a](const Command& command) {
-                    return run_differences(chosen_subject(*a, command), a->other, a->weights,
-                                           a->out, a->overwrite);
-                  }},
-             {.accepts = c.all_but({"over-time", "other"}),
+             {.accepts = c.all_but({"over-time"}),
               .result = study_keys(),
               .run = [a](const Command& command) { return study_one(*a, command); }}};
 }

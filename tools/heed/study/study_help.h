@@ -8,19 +8,16 @@ inline constexpr const char* kStudyExamples =
     R"(  heed study
   heed study --prompt abcab --of diff:c-d
   heed study --of loss --at 20,21
-  heed study --sample 3 --ascii
-  heed study --head L1H0 --export csv
+  heed study --sample 3 --format png,svg
   heed study --samples 64
   heed study --keep L0H0,L1H0 --samples 64
   heed study --cut 'L1H0[5,3]' --prompt abcab
   heed study --ablate L0H0,L1H0
-  heed study --edges-into L1H1.K
-  heed study --path L0H0:K:L1H1:logits
+  heed study --edge L0H0:K:L1H1
+  heed study --show edges
   heed study --prompt abcdefghab --corrupt abdcefghab --of diff:c-d
   heed study --corruption value
-  heed study --repeat-random 10x4
-  heed study runs/induction-1 --over-time
-  heed study runs/induction-1 runs/induction-2)";
+  heed study runs/induction-1 --over-time)";
 
 /// Notes in the help text of heed study.
 inline constexpr const char* kStudyNotes =
@@ -47,30 +44,21 @@ L: a margin compares the target with the token that has the largest other logit,
 that count in the accuracy, or at --at. At a position without a target, it compares the two largest
 logits. If the targets are random (markov, random, texts), the default is logprob, and for a
 prompt the margin at its last position. The tokens of a margin are those of the run on its sequence;
-interventions, a corrupt prompt and a second run keep them. If --of names tokens, the L of the heads
+interventions and a corrupt prompt keep them. If --of names tokens, the L of the heads
 is still the default of the task, unless --samples is given; so it is if --at is given.
 
---head draws one head large (weights_L1H0.png, ...). --format png,svg also writes SVG files. A large
-map makes a large SVG file. --export csv writes the scores, the weights and their gradients to
-cells.csv, one row per cell: quantity,layer,head,query,key,value.
+--format png,svg also writes SVG files. A large map makes a large SVG file. heed plot draws one head of
+arrays.safetensors.
 
 heed-files.txt lists the files of a study. --overwrite replaces or removes these files and no others.
 
 [Heads]
---repeat-random RxC uses sequences of R random tokens, repeated C times; L is the margin from the
-second copy on. For models of texts, the scores prev, dup and ind are always those on such sequences.
+For models of texts, the scores prev, dup and ind are those on random tokens that repeat.
 
 [Time]
 --over-time studies every checkpoint (heed train --save-every 10) on one batch of the evaluation set,
-or on the sequence of --prompt, --sample or --repeat-random. L is log p - log(1 - p) of the targets
-that count, or that of --of. It writes over_time.png, over_time.json and over_time.csv into the directory over-time of the run. The CSV has one row per number:
-step,layer,head,quantity,value. Losses and entropies are in nats. A row without a head is for the
-layer, a row without a layer for the model.
-
-[Runs]
-If a second run is given, it is compared with the first run on the same sequence. Heads with the same
-number correspond if both runs begin with equal weights; otherwise the heads of a layer are matched
-by their mean attention patterns. The directory compared of the first run gets maps of B minus A.
-heed compare --of roles prints the roles of the heads of many runs.)";
+or on the sequence of --prompt or --sample. L is log p - log(1 - p) of the targets that count, or that
+of --of. It writes over_time.png and report.html into the directory over-time of the run; --json prints
+the numbers. Losses and entropies are in nats.)";
 
 }  // namespace heed

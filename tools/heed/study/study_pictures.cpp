@@ -4,34 +4,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
-#include "autograd/ops/ops.h"
 #include "nn/study/blocks.h"
-#include "tools/plot/color_range.h"
 #include "tools/plot/plot.h"
 
 namespace heed {
-namespace {
-
-// Returns a chart with a line for each head: the mean of the head's map at each distance from key
-// to query.
-plot::LineChart by_distance_chart(const nn::Study& study, const nn::Batch& batch, const char* title,
-                                  nn::Tensor nn::LayerStudy::*maps) {
-  plot::LineChart chart{
-      .title = title, .x_name = "tokens from the key to the query", .height = 200};
-  for (std::size_t l = 0; l < study.layers.size(); ++l) {
-    const nn::Tensor means = nn::by_distance(study.layers[l].*maps, batch);
-    std::vector<double> distances(std::size_t(means.size(1)));
-    std::iota(distances.begin(), distances.end(), 0);
-    for (std::int64_t h = 0; h < means.size(0); ++h)
-      chart.series.push_back(
-          head_line({std::int64_t(l), h}, distances, select(means, 0, h).to_vector<double>()));
-  }
-  return chart;
-}
-
-}  // namespace
 
 std::string short_objective(const std::string& words) {
   constexpr std::size_t kLongest = 58;
@@ -59,12 +36,11 @@ double largest_magnitude(const plot::HeatmapGrid& grid) {
 }
 
 plot::HeatmapGrid study_grid(const nn::MapQuantity& quantity, const std::vector<nn::Tensor>& maps,
-                             const std::vector<nn::Tensor>& scores, const StudyTexts& texts,
-                             std::optional<nn::HeadIndex> only) {
+                             const std::vector<nn::Tensor>& scores, const StudyTexts& texts) {
   const nn::MapQuantity::Picture& picture = quantity.picture;
-  const std::int64_t block = only ? 1 : nn::block_length(std::ssize(texts.tokens));
-  plot::HeatmapGrid grid = heads_grid(maps, scores, block, only);
-  grid.row_labels = grid.col_labels = only ? texts.tokens : block_labels(texts.tokens);
+  const std::int64_t block = nn::block_length(std::ssize(texts.tokens));
+  plot::HeatmapGrid grid = heads_grid(maps, scores, block);
+  grid.row_labels = grid.col_labels = block_labels(texts.tokens);
   grid.scale = quantity.is_signed ? plot::ColorScale::kDiverging : plot::ColorScale::kSequential;
   grid.title = fmt::format("{}, on {}", picture.heading, shortened_tokens(texts.tokens));
   grid.caption = picture.caption;
@@ -74,26 +50,19 @@ plot::HeatmapGrid study_grid(const nn::MapQuantity& quantity, const std::vector<
     grid.caption += fmt::format(
         " A cell covers {0} x {0} tokens: the value with the largest magnitude.", block);
   grid.value_name = picture.value_name;
-  grid.limit = quantity.values == &nn::LayerStudy::pattern
-                   ? 1
-                   : largest_magnitude(only ? heads_grid(maps, scores) : grid);
+  grid.limit = quantity.values == &nn::LayerStudy::pattern ? 1 : largest_magnitude(grid);
   return grid;
 }
 
-std::vector<Picture> map_pictures(const nn::Study& study, const StudyTexts& texts,
-                                  std::optional<nn::HeadIndex> only) {
+std::vector<Picture> map_pictures(const nn::Study& study, const StudyTexts& texts) {
   const auto scores = study.by_layer(&nn::LayerStudy::scores);
   std::vector<Picture> pictures;
-  const auto add = [&](const std::string& end, std::optional<nn::HeadIndex> head) {
-    for (const nn::MapQuantity& q : nn::map_quantities())
-      if (!q.picture.file.empty())
-        pictures.push_back({std::string(q.picture.file) + end,
-                            study_grid(q, study.by_layer(q.values), scores, texts, head),
-                            fmt::format("Run {}, task {}; L is {}. {}", texts.run, texts.task,
-                                        texts.objective, q.what)});
-  };
-  add("", {});
-  if (only) add("_" + nn::head_name(*only), only);
+  for (const nn::MapQuantity& q : nn::map_quantities())
+    if (!q.picture.file.empty())
+      pictures.push_back({std::string(q.picture.file),
+                          study_grid(q, study.by_layer(q.values), scores, texts),
+                          fmt::format("Run {}, task {}; L is {}. {}", texts.run, texts.task,
+                                      texts.objective, q.what)});
   return pictures;
 }
 
@@ -111,18 +80,6 @@ void name_heads(plot::ChartStack& stack, const nn::HeadIndex& last) {
       stack.dashes.push_back(fmt::format("head {}", h));
     else
       stack.dashes[std::size_t(h % plot::kDashPatterns)] += fmt::format(", {}", h);
-}
-
-Picture by_distance_picture(const nn::Study& study, const nn::Batch& batch) {
-  plot::ChartStack stack;
-  stack.title = "Attention by distance";
-  stack.caption = "Means over sequences and queries.";
-  stack.panels = {by_distance_chart(study, batch, "weight A", &nn::LayerStudy::pattern),
-                  by_distance_chart(study, batch, "dL/dS", &nn::LayerStudy::scores_grad)};
-  name_heads(stack, study.heads.back());
-  return {"by_distance", std::move(stack),
-          "Each point is the mean over all queries that have a token at this distance. Where dL/dS "
-          "is negative, a higher score would lower L."};
 }
 
 }  // namespace heed

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <filesystem>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,14 +12,12 @@
 
 namespace heed {
 
-/// Returns the heat maps of a quantity: one panel for each head or, if `only` is given, one large
-/// panel for this head. `maps` and `scores` contain one tensor [1, H, T, T] for each layer. A cell
-/// whose score is -inf is masked. In a long sequence, a cell of the panels of all heads is a block
-/// of tokens (blocks.h). The scale of attention weights ends at 1, any other scale at the
-/// largest magnitude over the unmasked cells of all heads.
+/// Returns the heat maps of a quantity: one panel for each head. `maps` and `scores` contain one
+/// tensor [1, H, T, T] for each layer. A cell whose score is -inf is masked. In a long sequence, a
+/// cell is a block of tokens (blocks.h). The scale of attention weights ends at 1, any other scale
+/// at the largest magnitude over the unmasked cells of all heads.
 plot::HeatmapGrid study_grid(const nn::MapQuantity& quantity, const std::vector<nn::Tensor>& maps,
-                             const std::vector<nn::Tensor>& scores, const StudyTexts& texts,
-                             std::optional<nn::HeadIndex> only = {});
+                             const std::vector<nn::Tensor>& scores, const StudyTexts& texts);
 
 /// Returns L in words as a part of a caption: for a margin without its explanation. If
 /// the text is longer than 58 characters, its end is replaced by " ...".
@@ -31,13 +28,8 @@ std::vector<std::string> block_labels(const std::vector<std::string>& tokens);
 /// Returns the largest magnitude over the unmasked, finite cells of all panels.
 double largest_magnitude(const plot::HeatmapGrid& grid);
 
-/// Returns the pictures of the maps: weights.png, dA.png, dS.png and so on. If `only` is given,
-/// also returns the pictures of this head alone: weights_L1H0.png and so on.
-std::vector<Picture> map_pictures(const nn::Study& study, const StudyTexts& texts,
-                                  std::optional<nn::HeadIndex> only);
-/// Returns by_distance.png: for each head, the mean weight and the mean dL/dS (S: the scores) at
-/// each distance from the key to the query. `study` is that of `batch`.
-Picture by_distance_picture(const nn::Study& study, const nn::Batch& batch);
+/// Returns the pictures of the maps: weights.png, dA.png, dS.png and so on.
+std::vector<Picture> map_pictures(const nn::Study& study, const StudyTexts& texts);
 
 /// Returns the line of a head in a chart. The layer determines the color of the line, and the head
 /// modulo plot::kDashPatterns determines its dash pattern. For a layer (head -1), the line has the

@@ -6,7 +6,6 @@
 #include <numeric>
 
 #include "autograd/base/text.h"
-#include "nn/study/forward_passes.h"
 #include "tools/heed/study/analysis.h"
 #include "tools/heed/study/head_table.h"
 #include "tools/heed/study/study_pictures.h"
@@ -141,12 +140,6 @@ Section effects_of_heads(StudyContext& c) {
   means.title = "Heads, means over " + sample.sequences;
   for (const nn::HeadReport& h : m.reports) means.add(head_row(h, nn::head_name(h), Value()));
   s.tables.push_back(std::move(means));
-  // The arrays of more sequences would not fit into memory.
-  const nn::BaseRun rows = sample.run.rows(
-      0, std::min(sample.run.batch.inputs.size(0),
-                  nn::sequences_at_once(c.model(), sample.run.batch.inputs.size(1))));
-  s.pictures.push_back(
-      by_distance_picture(nn::study(c.model(), rows.batch, rows.objective), rows.batch));
   return s;
 }
 

@@ -92,16 +92,13 @@ function paneView(pane) {
 }
 
 // --- start
-/**
- * Selects the cell with the largest measured effect, in the head data.chosen if it is given. If no cell was measured,
- * selects the head data.chosen or, by default, L0H0.
- */
+/** Selects the cell with the largest measured effect. If no cell was measured, selects the head L0H0. */
 function firstChoice() {
   state.checkpoint = checkpoints.length - 1;
   const [{ cells, block, tokens }] = panes;
-  const found = (cells ?? []).filter((cell) => block === 1 && headName(cell) === headName(data.chosen ?? cell))
+  const found = (cells ?? []).filter(() => block === 1)
     .toSorted((a, b) => Math.abs(b.effect) - Math.abs(a.effect))[0];
-  const head = found ?? data.chosen ?? { layer: 0, head: 0 };
+  const head = found ?? { layer: 0, head: 0 };
   state.head = { panel: headName(head), cell: found ? [found.query, found.key] : [tokens.length - 1, 0], hover: null };
 }
 

@@ -30,7 +30,7 @@ const networkNumbers = ({ title, nodes, edges }) => numbersBehind(title, () => [
   ...edges.map(({ from, to, name, value }) => [nodes[from].name, nodes[to].name, name, value])]).element;
 
 function sectionView({ key, title, sentences = [], tables = [], maps = [], charts = [], network }, k) {
-  const curves = charts.filter(({ kind = "curves" }) => kind === "curves");  // tables contain the others' numbers
+  const curves = charts.filter(({ kind = "curves" }) => kind === "curves");  // tables contain the numbers of points
   return el("details", { class: "section", id: key, open: k < 2 }, el("summary", {}, el("h2", {}, show(title))),
     ...sentences.map((text) => el("p", {}, show(text))), ...tables.map(tableView), ...maps.map(sectionMaps),
     ...(data.pictures?.[key] ?? []).map(pictureView), ...curves.map(chartNumbers), ...(network ? [networkNumbers(network)] : []));

@@ -1,7 +1,7 @@
-// Tests of edges and paths: identities between cuts of edges and cuts of components, a hand-written
-// path, and predictions compared with small changes.
+// Tests of edges: identities between cuts of edges and cuts of components, a hand-written edge, and
+// predictions compared with small changes.
 #include "nn/lab.h"
-#include "nn/study/path_cuts.h"
+#include "nn/study/edge_cuts.h"
 #include "tests/support/catch.h"
 #include "tests/support/models.h"
 #include "tests/support/studies.h"
@@ -17,8 +17,8 @@ struct Replaced {
   explicit Replaced(const Transformer::Options& o, Ablation how = Ablation::kMean)
       : model(random_model(o)), run(model, batch, kDiff), r(replacement(model, batch, how)) {}
 
-  std::vector<Path> paths(const std::string& text) const {
-    return parse_paths("x", text, model.options);
+  std::vector<Edge> edges(const std::string& text) const {
+    return parse_edges("x", text, model.options);
   }
   // Returns replacements that move each output by the fraction `step` towards its value in r.
   Replacement near(double step) const {
@@ -44,9 +44,9 @@ std::vector<NamedModel> models_with_edges() {
 }
 
 // Returns the edges from a component to all receivers after it.
-std::vector<Path> edges_from(const Component& sender, const Transformer::Options& o) {
-  std::vector<Path> edges = edges_into(parse_receivers("x", "all", o), o);
-  std::erase_if(edges, [&](const Path& p) { return !(p.sender == sender); });
+std::vector<Edge> edges_from(const Component& sender, const Transformer::Options& o) {
+  std::vector<Edge> edges = all_edges(o);
+  std::erase_if(edges, [&](const Edge& e) { return !(e.sender == sender); });
   return edges;
 }
 
@@ -65,13 +65,14 @@ TEST_CASE("the edges from components to all their receivers together are the com
   for (const auto& [name, o] : models_with_edges())
     for (const Ablation how : {Ablation::kMean, Ablation::kZero, Ablation::kResample}) {
       const Replaced x(o, how);
-      const PathCutter cutter(x.run, x.r, false);
+      const EdgeCutter cutter(x.run, x.r);
       const double tolerance = 1e-12 * largest_of(x.run.values);
       const MeasuredHeads measured = measure_heads(x.run, x.r, EffectParts::kMeasured);
-      for (const Path& to_logits : edges_into({Receiver()}, x.model.options)) {
+      for (const Edge& to_logits : all_edges(x.model.options)) {
+        if (to_logits.receiver.kind != Receiver::kLogits) continue;
         const Component& c = to_logits.sender;
         CAPTURE(name, component_name(c), int(how));
-        const std::vector<Path> edges = edges_from(c, x.model.options);
+        const std::vector<Edge> edges = edges_from(c, x.model.options);
         check_equal(cutter.values(edges), values_without(x.run, {c}, x.r), tolerance);
         // The predictions of a component's edges sum to the prediction of its cut.
         double sum = 0, whole = 0;
@@ -84,9 +85,9 @@ TEST_CASE("the edges from components to all their receivers together are the com
       }
       std::vector<Component> senders{{0, 1}, {1, 0}};
       if (o.mlp) senders.push_back(Component::mlp(0));
-      std::vector<Path> edges;
+      std::vector<Edge> edges;
       for (const Component& c : senders)
-        for (const Path& p : edges_from(c, x.model.options)) edges.push_back(p);
+        for (const Edge& e : edges_from(c, x.model.options)) edges.push_back(e);
       check_equal(cutter.values(edges), values_without(x.run, senders, x.r), tolerance);
     }
 }
@@ -95,20 +96,16 @@ TEST_CASE("without a norm and a second layer, edges into values and logits are p
   Transformer::Options o = small_options();
   o.layers = 1, o.mlp = false, o.norm = NormPlacement::kNone;
   const Replaced x(o);
-  const PathCutter cutter(x.run, x.r, false);
-  for (const char* text :
-       {"L0H0:logits", "L0H2:logits", "embed:V:L0H1", "embed:logits", "embed:V:L0H1:logits"}) {
+  const EdgeCutter cutter(x.run, x.r);
+  for (const char* text : {"L0H0:logits", "L0H2:logits", "embed:V:L0H1", "embed:logits"}) {
     CAPTURE(text);
-    const Evidence cut = cutter.cut(x.paths(text));
+    const Evidence cut = cutter.cut(x.edges(text));
     CHECK(std::abs(cut.effect.mean) > 1e-4);
     CHECK(std::abs(cut.effect.mean - cut.predicted()) <= 1e-12 * largest_of(x.run.values));
   }
-  // In a model of one layer, only the logits read the output of the head.
-  CHECK(std::abs(cutter.cut(x.paths("embed:V:L0H1")).effect.mean -
-                 cutter.cut(x.paths("embed:V:L0H1:logits")).effect.mean) <= 1e-12);
 }
 
-TEST_CASE("a path through keys and logits equals the same replacements written by hand") {
+TEST_CASE("a cut of an edge into keys equals the same replacement written by hand") {
   const Replaced x(small_options(), Ablation::kResample);
   const NoGrad guard;
   const auto z = record_forward(x.model, x.batch.inputs, {"attn.hook_z"}).at[0];
@@ -122,7 +119,7 @@ TEST_CASE("a path through keys and logits equals the same replacements written b
     return to_doubles(objective_values(x.model(x.batch.inputs, {.probe = &probe}), x.batch, kDiff));
   };
   // `stream` records the keys of L1H1 in a run in which only the stream before block 1 changes.
-  Probe stream, edge, logits;
+  Probe stream, edge;
   stream.replace("blocks.1.hook_resid_pre",
                  [&](const Tensor& y) { return y + written(0, 2, x.r.z[0]); });
   stream.record("blocks.1.attn.hook_k");
@@ -131,73 +128,28 @@ TEST_CASE("a path through keys and logits equals the same replacements written b
   edge.replace("blocks.1.attn.hook_k", [&](const Tensor& k) {
     return where(is_head, stream.value("blocks.1.attn.hook_k"), k);
   });
-  edge.record("blocks.1.attn.hook_z");
-  const PathCutter cutter(x.run, x.r, false);
-  check_equal(cutter.values(x.paths("L0H2:K:L1H1")), values(edge), 1e-12);
-  // In this run only the logits read the new output of L1H1.
-  logits.replace("blocks.1.hook_resid_post", [&](const Tensor& y) {
-    return y + written(1, 1, edge.value("blocks.1.attn.hook_z"));
-  });
-  const std::vector<Path> path = x.paths("L0H2:K:L1H1:logits");
-  check_equal(cutter.values(path), values(logits), 1e-12);
-  CHECK(std::abs(cutter.cut(path).effect.mean - cutter.cut(x.paths("L0H2:K:L1H1")).effect.mean) >
-        1e-6);  // on the edge, the MLP also reads L1H1's new output
+  const EdgeCutter cutter(x.run, x.r);
+  check_equal(cutter.values(x.edges("L0H2:K:L1H1")), values(edge), 1e-12);
 }
 
-TEST_CASE("a small change of the sender's output changes L as predicted, along every path") {
+TEST_CASE("a small change of the sender's output changes L as predicted, along every edge") {
   for (const auto& [name, o] : models_with_edges()) {
     const Replaced x(o);
     const double step = 1e-5;
     const Replacement near = Replaced(o, Ablation::kResample).near(step);
     std::string texts =
-        "L0H1:Q:L1H0,L0H1:K:L1H1,L0H1:V:L1H2,L0H1:logits,embed:Q:L0H2,"
-        "embed:V:L0H0:K:L1H1:logits,L0H0:Q:L1H1:logits,embed:K:L0H1:V:L1H0";
-    if (o.mlp) texts += ",L0H2:L0MLP,embed:L0MLP:K:L1H1:L1MLP:logits,L0H0:L1MLP";
-    const std::vector<Path> paths = x.paths(texts);
-    for (const bool through_mlps : {false, true}) {
-      const PathCutter cutter(x.run, near, through_mlps);
-      const std::vector<Effect> predicted = cutter.predictions(paths);
-      for (std::size_t i = 0; i < paths.size(); ++i) {
-        CAPTURE(name, path_name(paths[i]), through_mlps);
-        const double effect = effect_of(x.run.changes(cutter.values({paths[i]}))).mean;
-        CHECK(std::abs(effect - predicted[i].mean) / step <=
-              1e-3 * std::abs(predicted[i].mean / step) + 1e-5);
-        CHECK(std::abs(cutter.cut({paths[i]}).predicted() - predicted[i].mean) <= 1e-15);
-      }
+        "L0H1:Q:L1H0,L0H1:K:L1H1,L0H1:V:L1H2,L0H1:logits,embed:Q:L0H2,embed:V:L1H0,embed:K:L0H1";
+    if (o.mlp) texts += ",L0H2:L0MLP,embed:L1MLP,L0H0:L1MLP";
+    const std::vector<Edge> edges = x.edges(texts);
+    const EdgeCutter cutter(x.run, near);
+    const std::vector<Effect> predicted = cutter.predictions(edges);
+    for (std::size_t i = 0; i < edges.size(); ++i) {
+      CAPTURE(name, edge_name(edges[i]));
+      const double effect = effect_of(x.run.changes(cutter.values({edges[i]}))).mean;
+      CHECK(std::abs(effect - predicted[i].mean) / step <=
+            1e-3 * std::abs(predicted[i].mean / step) + 1e-5);
+      CHECK(std::abs(cutter.cut({edges[i]}).predicted() - predicted[i].mean) <= 1e-15);
     }
-  }
-}
-
-TEST_CASE("through MLPs, paths cut together replace each output once") {
-  Transformer::Options o = small_options();
-  o.attention.kv_heads = 1;
-  const Replaced x(o);
-  const PathCutter direct(x.run, x.r, false), through(x.run, x.r, true);
-  // If the outputs of all MLPs are replaced, there is no MLP that a change can go through.
-  const auto all = x.paths("embed:logits,L0H1:logits,L0MLP:logits,L1MLP:logits");
-  check_equal(through.values(all), direct.values(all), 1e-12);
-  CHECK(through.cut(all).predicted() == Approx(direct.cut(all).predicted()));
-  // The changes of both senders go through L0MLP, which is computed once with both of them.
-  const auto both = x.paths("embed:L1MLP,L0H1:L1MLP");
-  CHECK(through.values(both) != direct.values(both));
-  const double step = 1e-5;
-  const Replacement near = x.near(step);
-  const Evidence cut = PathCutter(x.run, near, true).cut(both);
-  CHECK(std::abs(cut.effect.mean - cut.predicted()) / step <= 1e-3);
-  // Heads that share keys have one receiver of keys, so these two edges are the same.
-  CHECK_THROWS_WITH(x.paths("L0H1:K:L1H0,L0H1:K:L1H2"), "x: names L0H1:K:L1H2 twice");
-}
-
-TEST_CASE("through MLPs, an edge to the logits carries all that a head of the last layer does") {
-  for (auto [name, o] : models_with_edges()) {
-    o.layers = 1;
-    if (!o.mlp) continue;
-    CAPTURE(name);
-    const Replaced x(o);
-    const auto edge = x.paths("L0H1:logits");
-    const auto whole = values_without(x.run, {{0, 1}}, x.r);
-    check_equal(PathCutter(x.run, x.r, true).values(edge), whole, 1e-12);
-    CHECK(std::abs(PathCutter(x.run, x.r, false).values(edge)[0] - whole[0]) > 1e-6);
   }
 }
 
@@ -205,9 +157,8 @@ TEST_CASE("the edges with the largest predictions are measured and sorted by the
   Transformer::Options o = small_options();
   o.attention.kv_heads = 1;
   const Replaced x(o);
-  const PathCutter cutter(x.run, x.r, false);
-  const std::vector<Path> edges =
-      edges_into(parse_receivers("x", "all", x.model.options), x.model.options);
+  const EdgeCutter cutter(x.run, x.r);
+  const std::vector<Edge> edges = all_edges(x.model.options);
   // Block 0: 5 receivers (3 Q, K, V) of 1 sender, an MLP of 4. Block 1: of 5 and 8. Logits: of 9.
   CHECK(edges.size() == 5 + 4 + 5 * 5 + 8 + 9);
   const auto largest = cutter.largest(edges, 7);
@@ -219,25 +170,23 @@ TEST_CASE("the edges with the largest predictions are measured and sorted by the
   std::size_t larger = 0;
   for (const Effect& e : cutter.predictions(edges)) larger += std::abs(e.mean) >= smallest;
   CHECK(larger == 7);
-  CHECK(largest[0].effect.mean == cutter.cut(x.paths(largest[0].place)).effect.mean);
+  CHECK(largest[0].effect.mean == cutter.cut(x.edges(largest[0].place)).effect.mean);
   // With shared keys, the K of every head of the group is the same receiver.
-  const auto text = [&](const char* path) { return cutter.values(x.paths(path)); };
+  const auto text = [&](const char* edge) { return cutter.values(x.edges(edge)); };
   CHECK(text("L0H1:K:L1H0") == text("L0H1:K:L1H2"));
   CHECK(text("L0H1:Q:L1H0") != text("L0H1:Q:L1H2"));
+  CHECK_THROWS_WITH(x.edges("L0H1:K:L1H0,L0H1:K:L1H2"), "x: names L0H1:K:L1H2 twice");
 }
 
-TEST_CASE("paths and receivers are parsed; the error for another text has an example") {
+TEST_CASE("edges are parsed; the error for another text has an example") {
   const Transformer::Options o = random_model(small_options()).options;
-  for (const char* text :
-       {"L0H0:K:L1H1", "embed:L0MLP", "L0MLP:logits", "L0H2:V:L1H0:L1MLP:logits"})
-    CHECK(path_name(parse_paths("x", text, o)[0]) == text);
-  CHECK(parse_paths("x", "embed:logits,L0H0:logits", o).size() == 2);
+  for (const char* text : {"L0H0:K:L1H1", "embed:L0MLP", "L0MLP:logits"})
+    CHECK(edge_name(parse_edges("x", text, o)[0]) == text);
+  CHECK(parse_edges("x", "embed:logits,L0H0:logits", o).size() == 2);
   const auto fails = [&](const char* text, const char* message) {
-    CHECK_THROWS_WITH(parse_paths("x", text, o), message);
+    CHECK_THROWS_WITH(parse_edges("x", text, o), message);
   };
-  fails("L0H0",
-        "x: 'L0H0' has no receiver; write edges as L0H0:K:L1H1 and paths as "
-        "L0H0:K:L1H1:logits");
+  fails("L0H0", "x: 'L0H0' has no receiver; write an edge as L0H0:K:L1H1");
   fails("L0H0:K", "x: 'L0H0:K' ends with K; write the head that reads: L0H0:K:L1H1");
   fails("L0H0:L1H1",
         "x: 'L0H0:L1H1': 'L1H1' reads through its queries, keys or values; write Q, K "
@@ -245,24 +194,17 @@ TEST_CASE("paths and receivers are parsed; the error for another text has an exa
   fails("L0H0:K:L1MLP", "x: 'L0H0:K:L1MLP': Q, K and V belong to a head, got 'L1MLP'");
   fails("L0H0:K:L0H1", "x: 'L0H0:K:L0H1': L0H1.K cannot read L0H0, which does not come before it");
   fails("L1MLP:L1MLP", "x: 'L1MLP:L1MLP': L1MLP cannot read L1MLP, which does not come before it");
-  fails("embed:logits:logits",
-        "x: 'embed:logits:logits': a path ends with logits; remove what follows");
+  fails("L0H0:K:L1H1:logits",
+        "x: 'L0H0:K:L1H1:logits': an edge has one receiver; remove what follows L1H1");
   fails("L0H0:K:L2H0", "x: 'L2H0' is not a head of this model, which has L0H0 to L1H2");
   fails("L0H0:logits,L0H0:logits", "x: names L0H0:logits twice");
   for (const char* text : {"", ":", "L0H0:", "L0H0::L1H1", "L0H0:k:L1H1", "logits", "L0H0:X:L1H1"})
-    CHECK_THROWS_AS(parse_paths("x", text, o), ValueError);
-
-  CHECK(parse_receivers("x", "L1H1", o).size() == 3);
-  CHECK(parse_receivers("x", "L1H1.K", o) == std::vector<Receiver>{{Receiver::kKey, 1, 1}});
-  CHECK(parse_receivers("x", "L1MLP", o) == std::vector<Receiver>{{Receiver::kMlp, 1, 0}});
-  CHECK(parse_receivers("x", "all", o).size() == 2 * 10 + 1);
-  for (const char* text : {"embed", "L1H1.X", "L1MLP.K", "L1H1.", "", "L7H0"})
-    CHECK_THROWS_AS(parse_receivers("x", text, o), ValueError);
+    CHECK_THROWS_AS(parse_edges("x", text, o), ValueError);
 
   Transformer::Options post = small_options();
   post.norm = NormPlacement::kPost;
   const Replaced x(post);
-  CHECK_THROWS_WITH(PathCutter(x.run, x.r, false), Contains("trained with norm pre or none"));
+  CHECK_THROWS_WITH(EdgeCutter(x.run, x.r), Contains("trained with norm pre or none"));
 }
 
 }  // namespace

@@ -1,9 +1,8 @@
-#include "nn/study/path_cuts.h"
+#include "nn/study/edge_cuts.h"
 
 #include <algorithm>
 #include <cmath>
 #include <functional>
-#include <map>
 #include <numeric>
 
 #include "autograd/base/text.h"
@@ -22,7 +21,7 @@ Tensor normed(const std::optional<Norm>& norm, const Tensor& x) { return norm ? 
 }  // namespace
 
 // The forward pass of the unchanged model on some sequences. All cuts share it.
-struct PathCutter::Base {
+struct EdgeCutter::Base {
   // Values of a pass, by layer. `mid` and `mlp_out` are empty without MLPs.
   struct Streams {
     std::vector<Tensor> resid_pre, z, mid, mlp_out;
@@ -78,77 +77,37 @@ struct PathCutter::Base {
   Streams streams;
 };
 
-// One pass in which the last receivers of some paths read changed streams.
-class PathCutter::Pass {
+// One pass in which the receivers of some edges read changed streams.
+class EdgeCutter::Pass {
  public:
-  using Streams = Base::Streams;
-  // Returns the change of the output `out` of the sender of path i, of the same shape.
+  // Returns the change of the output `out` of the sender of edge i, of the same shape.
   using Change = std::function<Tensor(std::size_t i, const Tensor& out)>;
 
-  // If the paths are cut together, an MLP that is itself the sender of a path is not computed again
-  // for the changes of the other paths.
-  Pass(const Base& base, std::vector<Path> paths, bool through_mlps, bool together,
-       Change of_sender)
+  Pass(const Base& base, const std::vector<Edge>& edges, Change of_sender)
       : base_(base),
         options_(base.run.model().options),
-        paths_(std::move(paths)),
-        through_mlps_(through_mlps),
-        together_(together),
+        edges_(edges),
         of_sender_(std::move(of_sender)),
         running_(base.streams) {}
 
   // Returns L of each sequence, [B].
   Tensor values() {
     std::int64_t first = options_.layers - 1;
-    for (const Path& path : paths_)
-      if (path.receivers.back().kind != Receiver::kLogits)
-        first = std::min(first, path.receivers.back().layer);
+    for (const Edge& e : edges_)
+      if (e.receiver.kind != Receiver::kLogits) first = std::min(first, e.receiver.layer);
     Probe probe;
     for (std::int64_t layer = first; layer < options_.layers; ++layer) change_block(probe, layer);
     return base_.run.values_from(first, probe);
   }
 
  private:
-  // Returns the change of the output that the last receiver of a path reads, and the stage of this
-  // output. For an edge, it is the change in the running pass. For a longer path, it is the change
-  // in a pass in which only the earlier receivers of the path change.
-  std::pair<std::int64_t, Tensor> sent_on(std::size_t i) const {
-    Path path = paths_[i];
-    if (path.receivers.size() == 1)
-      return {stage_of(path.sender), of_sender_(i, base_.output(path.sender, running_))};
-    path.receivers.pop_back();
-    const Component from = component_of(path.receivers.back());
-    Pass before(base_, {path}, through_mlps_, together_,
-                [&](std::size_t, const Tensor& out) { return of_sender_(i, out); });
-    before.run_block(from.layer);
-    return {stage_of(from),
-            base_.output(from, before.running_) - base_.output(from, base_.streams)};
-  }
-  // Runs one block on the unchanged stream.
-  void run_block(std::int64_t layer) {
-    const Tensor& x = base_.streams.resid_pre[std::size_t(layer)];
-    Probe probe;
-    change_block(probe, layer);
-    ForwardContext ctx{.probe = &probe};
-    if (options_.positions == Positions::kAlibi)
-      ctx.bias = ScoreBias::alibi(options_.attention.heads, x.size(1), x.size(1), x.dtype());
-    base_.block(layer)(x, ctx.block(layer));
-  }
   // Returns the change of the stream that a receiver reads; undefined if there is none.
   Tensor change_at(const Receiver& r) const {
-    std::multimap<std::int64_t, Tensor> sent;  // by stage
-    for (std::size_t i = 0; i < paths_.size(); ++i)
-      if (shared_receiver(paths_[i].receivers.back(), options_) == r) sent.insert(sent_on(i));
     Tensor total;
-    for (std::int64_t stage = -1; stage < stage_of(r, options_); ++stage) {
-      const bool is_mlp = stage >= 0 && stage % 2 == 1 && options_.mlp,
-                 is_sender = together_ && sent.contains(stage);
-      if (is_mlp && through_mlps_ && !is_sender && total.defined()) {
-        const Tensor& mid = running_.mid[std::size_t(stage / 2)];
-        total = total + base_.mlp(stage / 2, mid + total) - base_.mlp(stage / 2, mid);
-      }
-      for (auto [i, end] = sent.equal_range(stage); i != end; ++i)
-        total = total.defined() ? total + i->second : i->second;
+    for (std::size_t i = 0; i < edges_.size(); ++i) {
+      if (edges_[i].receiver != r) continue;
+      const Tensor change = of_sender_(i, base_.output(edges_[i].sender, running_));
+      total = total.defined() ? total + change : change;
     }
     return total;
   }
@@ -196,33 +155,30 @@ class PathCutter::Pass {
 
   const Base& base_;
   const Transformer::Options& options_;
-  std::vector<Path> paths_;
-  bool through_mlps_, together_;
+  const std::vector<Edge>& edges_;
   Change of_sender_;
-  Streams running_;
+  Base::Streams running_;
 };
 
-PathCutter::PathCutter(const BaseRun& run, const Replacement& replaced, bool through_mlps)
-    : through_mlps_(through_mlps) {
+EdgeCutter::EdgeCutter(const BaseRun& run, const Replacement& replaced) {
   check_separable(run.model(), "edges");
   base_ = std::make_shared<Base>(run, replaced);
 }
 
-std::vector<double> PathCutter::values(const std::vector<Path>& paths) const {
+std::vector<double> EdgeCutter::values(const std::vector<Edge>& edges) const {
   const NoGrad guard;
   const auto cut = [&](std::size_t i, const Tensor& out) {
-    return base_->replacement_of(paths[i].sender) - out;
+    return base_->replacement_of(edges[i].sender) - out;
   };
-  return to_doubles(Pass(*base_, paths, through_mlps_, true, cut).values());
+  return to_doubles(Pass(*base_, edges, cut).values());
 }
 
-std::vector<std::vector<double>> PathCutter::predict(const std::vector<Path>& paths,
-                                                     const std::vector<std::size_t>& group,
-                                                     bool together) const {
-  std::vector<std::vector<double>> predicted(paths.size());
-  std::vector<Path> distinct;  // the first path of each group
-  for (std::size_t i = 0; i < paths.size(); ++i)
-    if (group[i] == distinct.size()) distinct.push_back(paths[i]);
+std::vector<std::vector<double>> EdgeCutter::predict(const std::vector<Edge>& edges,
+                                                     const std::vector<std::size_t>& group) const {
+  std::vector<std::vector<double>> predicted(edges.size());
+  std::vector<Edge> distinct;  // the first edge of each group
+  for (std::size_t i = 0; i < edges.size(); ++i)
+    if (group[i] == distinct.size()) distinct.push_back(edges[i]);
   const BaseRun& run = base_->run;
   const std::int64_t count = std::ssize(run.values),
                      most = sequences_at_once(run.model(), run.batch.inputs.size(1));
@@ -234,75 +190,66 @@ std::vector<std::vector<double>> PathCutter::predict(const std::vector<Path>& pa
       changes.push_back(zeros_like(part.run.resid_pre[0]).requires_grad_());
     const auto at_zero = [&](std::size_t i, const Tensor&) { return changes[i]; };
     const GradMode recording(true);
-    const Tensor values = Pass(part, distinct, through_mlps_, together, at_zero).values();
+    const Tensor values = Pass(part, distinct, at_zero).values();
     const std::vector<Tensor> gradients = grad(sum(values), changes, {.allow_unused = true});
     const NoGrad guard;
-    for (std::size_t i = 0; i < paths.size(); ++i) {
-      const Tensor change = to(part.replacement_of(paths[i].sender), float64) -
-                            to(part.output(paths[i].sender, part.streams), float64);
+    for (std::size_t i = 0; i < edges.size(); ++i) {
+      const Tensor change = to(part.replacement_of(edges[i].sender), float64) -
+                            to(part.output(edges[i].sender, part.streams), float64);
       for (const double p : to_doubles(sum(change * to(gradients[group[i]], float64), {1, 2})))
         predicted[i].push_back(p);
     }
   }
-  for (std::size_t i = 0; i < paths.size(); ++i)
+  for (std::size_t i = 0; i < edges.size(); ++i)
     check_finite(effect_of(predicted[i]).mean, "edges",
-                 "the prediction for " + path_name(paths[i]));
+                 "the prediction for " + edge_name(edges[i]));
   return predicted;
 }
 
-std::vector<Effect> PathCutter::predictions(const std::vector<Path>& paths) const {
+std::vector<Effect> EdgeCutter::predictions(const std::vector<Edge>& edges) const {
   constexpr std::size_t kMostGradients = 32;  // of one backward pass; each needs [B, T, d_model]
-  // Paths with the same receivers have the same gradient. MLPs between a sender and the first
-  // receiver make it depend on the stage of the sender, too.
-  const auto has_same_gradient = [&](const Path& p, const Path& q) {
-    return p.receivers == q.receivers &&
-           (!through_mlps_ || stage_of(p.sender) == stage_of(q.sender));
-  };
   std::vector<Effect> predicted;
-  for (auto begin = paths.begin(); begin != paths.end();) {
+  for (auto begin = edges.begin(); begin != edges.end();) {
     std::vector<std::size_t> group{0};
     auto end = begin + 1;
-    for (; end != paths.end(); ++end) {
-      const bool is_new = !has_same_gradient(*(end - 1), *end);
+    for (; end != edges.end(); ++end) {
+      const bool is_new = (end - 1)->receiver != end->receiver;
       if (is_new && group.back() + 1 == kMostGradients) break;
       group.push_back(group.back() + is_new);
     }
-    for (const auto& values : predict({begin, end}, group, false))
-      predicted.push_back(effect_of(values));
+    for (const auto& values : predict({begin, end}, group)) predicted.push_back(effect_of(values));
     begin = end;
   }
   return predicted;
 }
 
-Effect PathCutter::measured(const std::vector<Path>& paths) const {
-  const Effect effect = effect_of(base_->run.changes(values(paths)));
-  check_finite(effect.mean, "edges", "the effect of " + path_name(paths[0]));
+Effect EdgeCutter::measured(const std::vector<Edge>& edges) const {
+  const Effect effect = effect_of(base_->run.changes(values(edges)));
+  check_finite(effect.mean, "edges", "the effect of " + edge_name(edges[0]));
   return effect;
 }
 
-Evidence PathCutter::cut(const std::vector<Path>& paths) const {
-  check<ValueError>(!paths.empty(), "edges", "needs at least one path, got none");
-  std::vector<std::size_t> each(paths.size());
-  std::iota(each.begin(), each.end(), std::size_t(0));
+Evidence EdgeCutter::cut(const std::vector<Edge>& edges) const {
+  check<ValueError>(!edges.empty(), "edges", "needs at least one edge, got none");
   std::vector<double> sums(base_->run.values.size(), 0);
-  for (const auto& of_path : predict(paths, each, true))
-    for (std::size_t b = 0; b < sums.size(); ++b) sums[b] += of_path[b];
+  for (const Effect& of_edge : predictions(edges))
+    for (std::size_t b = 0; b < sums.size(); ++b) sums[b] += of_edge.changes[b];
   std::vector<std::string> names;
-  for (const Path& p : paths) names.push_back(path_name(p));
-  return {heed::join(names, ", "), measured(paths), {{"gradient", effect_of(sums)}}};
+  for (const Edge& e : edges) names.push_back(edge_name(e));
+  return {heed::join(names, ", "), measured(edges), {{"gradient", effect_of(sums)}}};
 }
 
-std::vector<Evidence> PathCutter::largest(const std::vector<Path>& paths, std::size_t count,
+std::vector<Evidence> EdgeCutter::largest(const std::vector<Edge>& edges, std::size_t count,
                                           const ProgressCallback& progress) const {
-  const std::vector<Effect> predicted = predictions(paths);
-  std::vector<std::size_t> order(paths.size());
+  const std::vector<Effect> predicted = predictions(edges);
+  std::vector<std::size_t> order(edges.size());
   std::iota(order.begin(), order.end(), std::size_t(0));
   std::ranges::stable_sort(order, std::greater<>(),
                            [&](std::size_t i) { return std::abs(predicted[i].mean); });
   order.resize(std::min(order.size(), count));
   std::vector<Evidence> cuts;
   for (const std::size_t i : order) {
-    cuts.push_back({path_name(paths[i]), measured({paths[i]}), {{"gradient", predicted[i]}}});
+    cuts.push_back({edge_name(edges[i]), measured({edges[i]}), {{"gradient", predicted[i]}}});
     if (progress) progress(std::ssize(cuts), std::ssize(order));
   }
   std::ranges::stable_sort(cuts, std::greater<>(),

@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "nn/run/result_folder.h"
 #include "nn/study/cells.h"
 #include "nn/study/evidence.h"
 #include "tools/heed/command_line/command.h"
@@ -29,7 +28,6 @@ struct StudyContext {
   const Subject& subject;
   const HeadStudy& heads;  ///< on sequences of the task; `measured` may be null
   Progress& progress;
-  nn::ResultFolder* folder;  ///< where an analysis may write further files; null: nowhere
 
   /// Returns whether the user gave this option.
   bool given(const std::string& option) const { return command.given(option); }

@@ -180,12 +180,11 @@ HeadSample on_sample(const Subject& s, const HeadSample& sample) {
 // An analysis without Analysis::repeats runs only if its options are given.
 std::vector<Section> repeated_analyses(const Subject& last, const HeadArguments& arguments,
                                        const Command& c, Progress& progress,
-                                       const std::vector<nn::CheckpointFile>& checkpoints,
-                                       nn::ResultFolder* folder) {
+                                       const std::vector<nn::CheckpointFile>& checkpoints) {
   std::vector<const Analysis*> chosen;
   std::vector<Section> sections;
   const auto context_of = [&](const Subject& s, const HeadStudy& heads) {
-    return StudyContext(c, arguments, s, heads, progress, folder);
+    return StudyContext(c, arguments, s, heads, progress);
   };
   HeadStudy none;
   StudyContext first = context_of(last, none);
@@ -198,8 +197,8 @@ std::vector<Section> repeated_analyses(const Subject& last, const HeadArguments&
   const HeadSample sample = sample_of(arguments, c, last);  // defines the rivals of a margin
   for (const nn::CheckpointFile& checkpoint : checkpoints) {
     const auto file = std::filesystem::relative(checkpoint.file, last.source.run).string();
-    bool has_sequences = true;
-    const auto run = open_for_study(last.source.run, file, has_sequences);
+    const auto run =
+        std::make_shared<nn::LoadedRun>(open_run(last.source.run, file, nn::Use::kSequences));
     const Subject s(last.source.run, run, last.sequence, last.objective);
     HeadStudy heads;
     heads.sample = on_sample(s, sample);
@@ -301,7 +300,7 @@ Report study_over_time(const Subject& subject, const HeadArguments& heads, const
       });
 
   std::vector<Section> sections{time_section(study, subject, sequences)};
-  for (Section& s : repeated_analyses(subject, heads, c, progress, checkpoints, out.get())) {
+  for (Section& s : repeated_analyses(subject, heads, c, progress, checkpoints)) {
     add_chart(s);
     sections.push_back(std::move(s));
   }

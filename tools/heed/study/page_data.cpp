@@ -143,7 +143,6 @@ Files write_document(nn::ResultFolder& folder, const PictureSource& source,
                      nn::Json page) {
   Files files;
   for (const Section& s : sections) append(files, draw_pictures(folder, s.pictures, source));
-  for (const Section& s : sections) append(files, s.files);
   page.update(nn::Json::object({{"title", title},
                                 {"sections", sections_json(sections)},
                                 {"pictures", pictures_json(sections)},

@@ -23,7 +23,6 @@ struct Section {
   std::vector<Picture> pictures = {};
   /// The largest finding, for the line of a section that is not shown: "L0H0:K:L1H0 -6.6, 24 rows".
   std::string finding = {};
-  Files files = {};  ///< further files that the analysis has written
 };
 
 /// Returns a table of evidence: place, effect, error, suffices, predictions, accuracy and mark, as

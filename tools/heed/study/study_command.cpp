@@ -209,14 +209,14 @@ Report study_one(const StudyArguments& a, const Command& c) {
   Subject s = chosen_subject(a, c);
   Progress progress(false);
   HeadStudy heads;
-  const StudyContext early(c, a.heads, s, heads, progress, {});
+  const StudyContext early(c, a.heads, s, heads, progress);
   for (const Analysis* analysis : analyses())
     if (analysis->check) analysis->check(early);  // before the heads are measured
   check_shown(a, early);
   const auto out = open_study_folder(a.out, s.source.run / "study", a.overwrite);
   progress.at_work("Running the model forward and backward");
   heads = study_heads(a.heads, c, s, progress);  // first, so that its arrays are freed
-  StudyContext context(c, a.heads, s, heads, progress, out.get());
+  StudyContext context(c, a.heads, s, heads, progress);
   const autograd::PathAt arrays = out->file("arrays.safetensors");
   // The arrays take hundreds of megabytes for 8 layers and 512 tokens, so a thread writes them. If
   // it cannot be started, get() does the work.

@@ -206,7 +206,7 @@ class Failures(Place):
 
     def test_warnings_are_shown(self):
         with contextlib.redirect_stderr(io.StringIO()) as stderr:
-            self.run_.study(prompt="abcab", show="paths")
+            self.run_.study(prompt="abcab", show="patching")
         self.assertIn("heed: warning: ", stderr.getvalue())
 
     def test_import_is_fast(self):

@@ -41,7 +41,7 @@ Commands bench_program() {
         {nn::Setting("what", o->what, {"gemm", "ops", "train", "generate"}, "what to time"),
          nn::Setting("preset", o->preset, bench_presets(), "model of train and generate")
              .shows("all")});
-  c.add_common(Command::kThreads | Command::kJson | Command::kCsv);
+  c.add_common(Command::kThreads | Command::kJson);
   c.mark(&nn::Setting::required, {"what"});
   // Without --threads, `heed-bench gemm` uses one thread, because its published ratios are for one
   // thread; train and generate are measured with one thread and then with all threads.

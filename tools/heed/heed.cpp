@@ -61,7 +61,7 @@ void open_standard_streams() {
 }
 
 int print_report(const Report& report, const Command& command) {
-  print("{}", command.json ? to_json(report) : command.csv ? to_csv(report) : to_text(report));
+  print("{}", command.json ? to_json(report) : to_text(report));
   if (!report.error.empty()) print_error(report.error);
   return report.exit_code;
 }
@@ -94,10 +94,7 @@ int run(int argc, char** argv, Commands (*all)()) {
                 command.typed() + (mode.key.empty() ? "" : " " + mode.name()), processes);
   if (command.set_defaults) command.set_defaults(command);
   command.assign();
-  if (command.json && command.csv)
-    usage_error("--json and --csv cannot be combined; leave out one");
   if (command.threads > 0) autograd::set_num_threads(int(command.threads));
-  if (!command.simd.empty()) autograd::kernels::force_simd_target(command.simd);
   return print_report(mode.run(command), command);
 }
 

@@ -65,7 +65,8 @@ def check_marks(text):
 for simd in subprocess.run([HEED, "info"], env={"HEED_SIMD": "?"}, capture_output=True, text=True).stderr.split():
     if simd.strip(",") not in ("avx3", "avx2", "neon"):
         continue
-    text = study("--simd", simd.strip(","), "--ablate", "all", "--show", "all")  # even if this machine is busy
+    os.environ["HEED_SIMD"] = simd.strip(",")
+    text = study("--ablate", "all", "--show", "all")  # even if this machine is busy
     seen = [float(x) for x in re.findall(NUMBER, text)]
     for x in stated:
         assert any(abs(x - y) <= max(0.006, 0.01 * abs(y)) for y in seen), f"{simd} the study does not show {x}"
@@ -74,8 +75,8 @@ for simd in subprocess.run([HEED, "info"], env={"HEED_SIMD": "?"}, capture_outpu
         assert skeleton(line) in lines, f"the guide shows a line that the study does not have: {line}"
     check_marks(text)
     with tempfile.TemporaryDirectory() as folder:
-        heed("train", "--quiet", "--eval-every", "400", "--simd", simd.strip(","), "--out", folder + "/first")
-        text = study("--simd", simd.strip(","), "--ablate", "all", "--show", "all", model=folder + "/first")
+        heed("train", "--quiet", "--eval-every", "400", "--out", folder + "/first")
+        text = study("--ablate", "all", "--show", "all", model=folder + "/first")
     check_marks(text)
     for head, role in (("L0H0", "a previous-token"), ("L1H0", "an induction"), ("L1H1", "an induction")):
         assert f"{head} is {role} head" in text, f"{simd} README: {head} is {role} head"

@@ -66,9 +66,7 @@ expect 0 eval words --text first.txt; out_has "perplexity per word"
 # --- several lengths: a table, a picture, and the reason where a length is not possible
 expect 0 eval text --text other.txt --context 4,16,32 --json; is_json_line; has_file text/lengths.png
 out_has '"context":32,"loss":null'; out_has 'the learned positions of the model end at 16 tokens'
-expect 0 eval text --text other.txt --context 4,16,32 --csv; ok test "$(wc -l < out)" == 4
 expect 0 eval text --text other.txt --context 4,16,32; out_has "not evaluated"; out_has "text/lengths.png"
-refuses 2 "--csv has no effect with heed eval" eval text --csv
 expect 2 eval text --text other.txt --context 17,18; err_has "none of these lengths can be evaluated: "
 expect 0 train induction "${small[@]}" --out induction
 expect 0 eval induction --context 24,48,96 --sequences 16; out_has "26"; out_has "best possible"

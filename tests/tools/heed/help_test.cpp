@@ -1,5 +1,5 @@
 // Tests the help of every command, and that its output is what the help states: units, ranges and
-// defaults of options, keys of --json and --csv, and lines of at most 80 columns.
+// defaults of options, keys of --json, and lines of at most 80 columns.
 #include <regex>
 
 #include "autograd/base/text.h"
@@ -73,9 +73,6 @@ TEST_CASE("--help all states of every option its unit, its range or names, and i
       const std::string shown = s.shown.empty() ? "" : "(default: " + s.shown + ")";
       CHECK(help.ends_with(s.required ? "(required)" : shown));
       for (const std::string& choice : s.names) CHECK(help.find(choice) != std::string::npos);
-      std::string group = s.group;
-      for (char& c : group) c = char(std::tolower(static_cast<unsigned char>(c)));
-      CHECK(help_of(help_at({command->name}, group), s.key) == help);
       // An option --task-X belongs to several tasks and has a range for each task, so the option
       // itself need not have a range.
       const bool of_tasks = s.key.starts_with("task-");
@@ -101,15 +98,15 @@ TEST_CASE("the first help has at most 60 lines, 3 examples at its top and the us
       CHECK(help_of(help, s.key).empty() == (usual > 0 && !s.common));
     const Outcome unknown = Place::run({command->name, "--help", "nothing"});
     CHECK(unknown.code == kUsage);
-    CHECK(unknown.err.find("no group 'nothing'; its groups are ") != std::string::npos);
+    CHECK(unknown.err.find("no part 'nothing'; ") != std::string::npos);
   }
 }
 
-TEST_CASE("--help json lists the keys of --json of every mode") {
+TEST_CASE("--help all lists the keys of --json of every mode") {
   const Place place;
   for (const auto& command : all_commands()) {
     if (!nn::find_setting(command->settings, "json")) continue;
-    const std::string help = words_of(help_at({command->name}, "json")) + " ";
+    const std::string help = words_of(help_at({command->name}, "all")) + " ";
     for (const Mode& mode : command->modes)
       if (mode.result.size() > 0) {
         INFO("heed " << command->name << " " << mode.name() << ": " << help);
@@ -136,18 +133,7 @@ void check_keys(Columns declared, const nn::Json& printed) {
       check_keys(column.inside, *value);
 }
 
-// Checks that the first line of `csv` consists of the declared keys of the first table.
-void check_csv(Columns declared, const std::string& csv) {
-  const Column* table = std::find_if(declared.begin(), declared.end(),
-                                     [](const Column& column) { return column.is_table; });
-  std::string keys;
-  for (const Column& column : table->inside)
-    if (!column.key.empty() && column.inside.size() == 0)
-      keys += (keys.empty() ? "" : ",") + std::string(column.key);
-  CHECK(csv.substr(0, csv.find('\n')) == keys);
-}
-
-TEST_CASE("the keys of --json and --csv are those that help states; text has 80 columns") {
+TEST_CASE("the keys of --json are those that help states; text has 80 columns") {
   if (skips(kSanitized, "takes minutes with a sanitizer")) return;
   const Place place;
   const std::vector<std::string> tiny = {"reverse", "--layers",     "1", "--d-model",
@@ -215,7 +201,6 @@ TEST_CASE("the keys of --json and --csv are those that help states; text has 80 
       check_keys(mode.result, nn::Json::parse(json.substr(0, json.find('\n'))));
       if (mode.key == "resume") continue;  // the run is finished and cannot be resumed again
       check_width(run({}));
-      if (mode.has_table()) check_csv(mode.result, run({"--csv"}));
     }
     CHECK(any == (nn::find_setting(command->settings, "json") != nullptr));
   }

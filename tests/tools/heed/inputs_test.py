@@ -55,7 +55,7 @@ CASES |= {
     "plot y-labels": ("in/labels.txt", ["m.safetensors", "--y-labels", "{}"]),
 }
 # Inputs of several commands: the option --config, and --weights, which names a file in the run directory.
-CONFIGURED = {"train": ["--dry-run"], "import": ["run/model.safetensors", "--out", "out"], "verify": ["causality", "run"]}
+CONFIGURED = {"train": ["--dry-run"], "import": ["run/model.safetensors", "--out", "out"]}
 # These may succeed: --resume writes again the copies in a run that it cannot read.
 MAY_PASS = {("train resume", "open"), ("train resume", "read")}
 
@@ -149,8 +149,7 @@ with tempfile.TemporaryDirectory() as folder:
         if key == "config":
             with open("kept/config.toml", "w") as file:
                 file.write(f"[{command}]\n")
-            run = [] if command in CONFIGURED else ["run"]
-            case = ("in/config.toml", CONFIGURED.get(command, run + RUNS.get(f"{command} run", [])) + ["--config", "{}"])
+            case = ("in/config.toml", CONFIGURED[command] + ["--config", "{}"])
         elif key == "weights":
             run = ["causality", "in/run"] if command == "verify" else CASES[f"{command} run"][1]
             case = ("in/run", run + ["--weights", "model.safetensors"])

@@ -36,10 +36,6 @@ std::vector<BadValue> no_file(const std::string& absent,
 const std::map<std::string, std::vector<BadValue>>& bad_texts() {
   static const std::map<std::string, std::vector<BadValue>> table = {
       {"* config", no_file("absent.toml")},
-      {"* simd", {{"abacus", kUsage, {}, "abacus"}}},
-      {"sweep simd", {{"abacus", kUsage, {"s.toml"}, "abacus"}}},
-      {"compare simd", {{"abacus", kUsage, {"sweeps/s"}, "abacus"}}},
-      {"verify simd", {{"abacus", kUsage, {"causality"}, "abacus"}}},
       {"* run", no_file("absent")},
       {"export run", no_file("absent", {"--names", "torch", "--out", "e.safetensors"})},
       {"* weights", {{"absent.safetensors", kInputOutput, {kRun}, "absent.safetensors"}}},
@@ -65,7 +61,6 @@ const std::map<std::string, std::vector<BadValue>>& bad_texts() {
          kInputOutput,
          {kRun, "--prompt", "abcdefghijklmnop"},
          "absent.safetensors"}}},
-      {"score simd", {{"abacus", kUsage, {"--prompt", "a"}, "abacus"}}},
       {"generate stop", {{"?", kUsage, {kRun, "--prompt", "abcdefghijklmnop"}, "'?'"}}},
       {"gradcheck op", {{"sofmax", kUsage, {}, "sofmax"}}},
       {"train task", {{"indution", kUsage, {}, "'indution'"}}},
@@ -214,12 +209,13 @@ TEST_CASE("a message has one line, whichever option or key it is from") {
     if (!nn::find_setting(command->settings, "config")) continue;
     for (const std::string& text :
          {"[" + command->name + "]\n\"" + toml + "\" = 1", "[\"" + toml + "\"]\na = 1",
-          "[" + command->name + "]\nsimd = \"" + toml + "\"", "[" + command->name + "\n" + evil}) {
+          "[" + command->name + "]\nthreads = \"" + toml + "\"",
+          "[" + command->name + "\n" + evil}) {
       heed::autograd::write_file("evil.toml", text);
       check_message({command->name, "--config", "evil.toml"});
     }
     // A file cannot name a configuration file, and no text in it contains U+0000.
-    for (const std::string text : {"config = \"x.toml\"", "simd = \"a\\u0000b\""}) {
+    for (const std::string text : {"config = \"x.toml\"", "task = \"a\\u0000b\""}) {
       heed::autograd::write_file("evil.toml", "[" + command->name + "]\n" + text);
       const Outcome o = Place::run({command->name, "--config", "evil.toml"});
       CHECK((o.code == kUsage && o.err.find("evil.toml:2") != o.err.npos));

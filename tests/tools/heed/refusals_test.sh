@@ -49,7 +49,7 @@ while IFS= read -r row; do
   eval "words=(${row#* :: })"
   refuses 2 "${row%% :: *}" "${words[@]}"
 done << 'END'
-heed train --help has no group 'bogus'; its groups are data, model, start,  :: train --help bogus
+heed train --help has no part 'bogus'; heed train --help all prints everything :: train --help bogus
 unknown command 'trian'; did you mean heed train? :: trian --help
 unknown command 'trian'; did you mean heed train? :: --help trian
 did you mean 'induction'? :: tasks indution
@@ -83,12 +83,10 @@ context :: train --context 60000 --batch 60000
 of memory are available; lower :: train --layers 100 --d-model 16384 --mlp --batch 1
 --lr needs a value :: train --lr
 --steps needs a whole number :: train --steps -4
-'avx9' is not available on this machine; choose one of  :: train --simd avx9
 contradict :: train --mlp --no-mlp
 --out needs a value :: train --out --quiet
 --text FILE :: train --preset micro
 --overwrite needs --out DIR :: train --overwrite
-cannot be combined; leave out one :: runs --json --csv
 --json has no effect with --print-config :: train --print-config --json
 give --eval-every above 0 :: train reverse --eval-every 0 --patience 2
 try heed verify causality :: verify
@@ -113,7 +111,6 @@ so that positions correspond :: study text-run --prompt "quick" --corrupt "qui"
 --format: 'pdf' is not one of png or svg :: study runs/reverse-1 --format png,pdf
 heed plot needs FILE :: plot
 position 3 is given twice :: study runs/reverse-1 --at 3,3
---show patching: this section was not computed; add --corrupt, --pairs or --corruption :: study runs/reverse-1 --show patching --csv --out shown
 --weights has no effect with --over-time :: study runs/reverse-1 --over-time --weights best.safetensors
 END
 ok test "$(ls runs)" == reverse-1  # an error creates no run

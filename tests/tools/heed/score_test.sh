@@ -15,7 +15,6 @@ expect 0 score text --prompt "the line"; out_has "position"; out_has "alternativ
 expect 0 score text --prompt "the line" --json; is_json_line
 out_has '"tokens":[{"position":0,"token":"t","id":'; out_has '"log_probability":null,"rank":null'
 out_has '"total":{"tokens":7,'
-expect 0 score text --prompt "the line" --csv; ok test "$(wc -l < out)" == 9
 refuses 2 "--prompt has 17 tokens, and the context of the run is 16; write it to a file and give it as --text" score text --prompt "the line the line"
 refuses 2 "'?'" score text --prompt "?"
 refuses 2 "score needs --prompt or --text" score text
@@ -34,10 +33,6 @@ for options in "" "--stride 1" "--stride 5" "--stride 16" "--weights best.safete
   close "$(value log_probability)" "-$loss * $tokens"; ok test "$(grep -o '"position":' out | wc -l)" == "$characters"
 done
 expect 0 score text --text other.txt; out_has "... $characters rows in all"
-expect 0 score text --text other.txt --csv; ok test "$(grep -c '^[0-9]*,' out)" == "$characters"
-# The sum of the column log_probability is the total. The token of a newline is quoted.
-sum=$(sed ':a;N;$!ba;s/"\n"/newline/g' out | tail -n +2 | cut -d, -f4 | awk '{ s += $1 } END { printf "%.17g", s }')
-expect 0 score text --text other.txt --json; close "$(value log_probability)" "$sum"
 
 yes "the line 1: e" | head -c 260000 > long.txt
 refuses 2 "tokens, and heed score accepts 250,000" score text --text long.txt

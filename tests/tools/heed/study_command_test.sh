@@ -102,7 +102,7 @@ has_file svg/dS.svg; ok test ! -e svg/dS.png
 for i in $(seq 200); do echo "line $i: the quick brown fox"; done | head -c 5500 > long.txt
 expect 0 train --text long.txt --layers 12 --heads 32 --d-model 64 --d-head 8 --context 512 --batch 1 --steps 1 \
   --eval-batch 1 --eval-every 0 --eval-train 0 --quiet --out slow
-expect 0 study slow --prompt line --csv --threads 1; err_has "The effects of the 384 heads were not measured, because this would take"
+expect 0 study slow --prompt line --json --threads 1; err_has "The effects of the 384 heads were not measured, because this would take"
 
 # --- `heed plot`
 header words.safetensors '{"words":{"dtype":"F32","shape":[2,2],"data_offsets":[0,16]}}' 0

@@ -106,9 +106,9 @@ void take_values(Command& command, std::size_t i, std::vector<std::string> value
         {is_argument ? setting.key : "--" + setting.key, std::move(value)});
 }
 
-// Returns the level of help that the command line requests, "" after --help alone. Returns nullopt
-// if it requests no help.
-std::optional<std::string> help_level(const Command* command, int argc, char** argv) {
+// Returns the word after --help, "" if there is none. Returns nullopt if the command line requests
+// no help.
+std::optional<std::string> help_word(const Command* command, int argc, char** argv) {
   std::vector<std::string> rest(argv + 1, argv + argc);
   rest.erase(std::find(rest.begin(), rest.end(), "--"), rest.end());
   const auto is_help = [](const std::string& a) {
@@ -118,7 +118,7 @@ std::optional<std::string> help_level(const Command* command, int argc, char** a
   if (help == rest.end()) return std::nullopt;
   if (const std::size_t at = help->find('='); at != std::string::npos) return help->substr(at + 1);
   auto next = std::next(help);
-  if (command && next != rest.end() && *next == command->name) ++next;  // heed help train model
+  if (command && next != rest.end() && *next == command->name) ++next;  // heed help train all
   return next == rest.end() || next->starts_with('-') ? "" : *next;
 }
 
@@ -127,12 +127,16 @@ std::optional<std::string> help_level(const Command* command, int argc, char** a
 CommandLine parse_command_line(const Commands& commands, int argc, char** argv) {
   CommandLine line;
   line.command = named_command(commands, argc, argv);
-  if (const auto level = help_level(line.command, argc, argv)) {
+  if (const auto word = help_word(line.command, argc, argv)) {
     if (!line.command)
-      for (const std::string& word : {std::string(argv[1]), *level})
-        if (!word.empty() && word[0] != '-' && word != "all")
-          report_unknown({word}, nullptr, commands);
-    line.help = line.command ? help_text(*line.command, *level) : help_text(commands, *level);
+      for (const std::string& name : {std::string(argv[1]), *word})
+        if (!name.empty() && name[0] != '-' && name != "all")
+          report_unknown({name}, nullptr, commands);
+    const bool all = *word == "all";
+    if (!all && !word->empty())
+      usage_error("{0} --help has no part '{1}'; {0} --help all prints everything",
+                  line.command->typed(), *word);
+    line.help = line.command ? help_text(*line.command, all) : help_text(commands, all);
     return line;
   }
   CLI::App app("", "heed");

@@ -11,11 +11,10 @@
 namespace heed {
 namespace {
 
-constexpr const char* kCommon[] = {"config", "json", "csv", "threads", "simd"};
+constexpr const char* kCommon[] = {"config", "json", "threads"};
 
 bool takes(const Mode& mode, const std::string& key) {
   if (key == "json") return mode.result.size() > 0;
-  if (key == "csv") return mode.has_table();
   return mode.accepts.empty() || key == mode.key || std::ranges::count(mode.accepts, key) > 0;
 }
 
@@ -66,12 +65,8 @@ void Command::add_common(int which) {
                     "TOML file with a section [" + name + "]; options override it"}});
   if (which & kThreads)
     add("Common", {nn::Setting("threads", threads, {1, 256}, "threads; results do not depend on it")
-                       .shows("number of cores"),
-                   nn::Setting("simd", simd, "TARGET",
-                               "SIMD instructions of the kernels; scalar: plain reference loops")
-                       .shows("HEED_SIMD, or the best")});
+                       .shows("number of cores")});
   if (which & kJson) add("Common", {{"json", json, "print one JSON object on one line to stdout"}});
-  if (which & kCsv) add("Common", {{"csv", csv, "print the table as CSV to stdout"}});
 }
 
 std::string Mode::name() const {
@@ -79,10 +74,6 @@ std::string Mode::name() const {
          : !values.empty() ? heed::join(values, " or ")
          : key.empty()     ? ""
                            : "--" + key;
-}
-
-bool Mode::has_table() const {
-  return std::any_of(result.begin(), result.end(), [](const Column& c) { return c.is_table; });
 }
 
 std::string Command::text(const std::string& key) const {
@@ -133,7 +124,10 @@ const Mode& Command::mode() const {
 void Command::read_config_file(const Commands& all) {
   const std::string file = values["config"].back().text;
   std::vector<std::string> sections;
-  for (const auto& c : all) sections.push_back(c->name);
+  std::vector<const Command*> commands;
+  for (const auto& c : all)
+    if (nn::find_setting(c->settings, "config"))
+      sections.push_back(c->name), commands.push_back(c.get());
   std::vector<nn::TomlItem> items = nn::read_toml(nn::read_toml_text(file), file);
   std::erase_if(items, [&](const nn::TomlItem& item) {
     if (item.section.empty())
@@ -146,7 +140,7 @@ void Command::read_config_file(const Commands& all) {
     if (item.key.empty()) return true;
     if (nn::is_removed(item)) return true;
     const nn::Setting& setting =
-        nn::setting_named(item, all[std::size_t(owner - sections.begin())]->settings);
+        nn::setting_named(item, commands[std::size_t(owner - sections.begin())]->settings);
     if (item.key == "config")
       usage_error("{}: a configuration file cannot contain config; remove the line", item.where);
     const std::string where = item.where + ": " + item.key;

@@ -33,8 +33,7 @@ struct Mode {
   /// Keys of the settings that the mode uses, from Command::only() or Command::all_but(). If it is
   /// empty, the mode uses all settings. Command::mode() rejects all other settings.
   std::vector<std::string> accepts = {};
-  /// Keys of the result. If there are none, --json is rejected. If none of them is a table, --csv
-  /// is rejected.
+  /// Keys of the result. If there are none, --json is rejected.
   Columns result = {};
   std::function<Report(const Command&)> run = {};  ///< runs the mode
   bool several = false;  ///< true: mpirun may start several processes of it
@@ -42,8 +41,6 @@ struct Mode {
   /// Returns the name of the mode for help and errors: "--over-time", "text or lines". The name of
   /// the default mode is "".
   std::string name() const;
-  /// Returns whether a key of the result is a table.
-  bool has_table() const;
 };
 
 /// One command: its declaration, and the values that the user gave.
@@ -54,8 +51,8 @@ struct Command {
   std::string examples;  ///< lines for help that can be pasted and run, the most useful first
   /// Text for help. Successive lines form a paragraph, which is wrapped. Empty lines and lines that
   /// start with a blank are kept. A line "[GROUP]" starts the notes of a group of settings, of a
-  /// group that has only notes, or of kJsonGroup. `heed COMMAND --help` prints the notes above the
-  /// first such line.
+  /// group that has only notes, or of kJsonGroup. `heed COMMAND --help` prints only the notes above
+  /// the first such line.
   std::string notes;
 
   std::vector<nn::Setting> settings;  ///< their variables must outlive the command
@@ -71,11 +68,11 @@ struct Command {
   std::function<void(const Command&)> set_defaults = {};
 
   // Settings that several commands share.
-  bool json = false, csv = false;
+  bool json = false;
   std::string config;
   std::int64_t threads = 0;
   std::string simd;
-  enum Common { kJson = 1, kConfig = 2, kThreads = 4, kAll = 7, kCsv = 8 };
+  enum Common { kJson = 1, kConfig = 2, kThreads = 4, kAll = 5, kCsv = 0 };
   /// Adds common settings; `which` is a sum of Common values.
   void add_common(int which);
   /// Adds settings. Help lists them under the heading `group`, which is one word.
@@ -110,7 +107,7 @@ struct Command {
   /// Adds the values of the --config file for this command. A value of the command line takes
   /// precedence over a value of the file. `all` is the list of commands. Throws IoError if the file
   /// cannot be read, and UsageError for an invalid value, an unknown key, or a section that is not
-  /// named after a command.
+  /// named after a command with --config.
   void read_config_file(const Commands& all);
   /// Assigns the given values to the variables of the settings.
   void assign() const;

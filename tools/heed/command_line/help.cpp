@@ -106,49 +106,35 @@ std::string json_text(const Command& command) {
   return text;
 }
 
-std::string lower(std::string text) {
-  for (char& c : text) c = char(std::tolower(static_cast<unsigned char>(c)));
-  return text;
-}
-
 }  // namespace
 
-std::string help_text(const Command& command, const std::string& level) {
-  const bool is_first = level.empty(), is_all = level == "all";
+std::string help_text(const Command& command, bool all) {
   std::map<std::string, std::string> notes = notes_by_group(command);
-  std::vector<std::string> groups, levels;
-  const auto add_group = [&](const std::string& group) {
-    if (group.empty() || std::find(groups.begin(), groups.end(), group) != groups.end()) return;
-    groups.push_back(group), levels.push_back(lower(group));
-  };
-  for (const nn::Setting& s : command.settings) add_group(s.group);
-  for (const auto& [group, text] : notes)
-    if (group != kJsonGroup) add_group(group);
-  if (nn::find_setting(command.settings, "json")) add_group(kJsonGroup);
-  levels.emplace_back("all");
-  if (!is_first && std::find(levels.begin(), levels.end(), level) == levels.end())
-    usage_error("{} --help has no group '{}'; its groups are {}", command.typed(), level,
-                heed::join(levels));
-
-  std::vector<std::string> blocks;
-  if (is_first || is_all)
-    blocks = {wrapped(command.typed() + ": " + command.what) + "\n" + usage_text(command),
-              examples_text(command, is_all ? INT_MAX : kFirstExamples), wrapped(notes[""])};
+  std::vector<std::string> blocks = {
+      wrapped(command.typed() + ": " + command.what) + "\n" + usage_text(command),
+      examples_text(command, all ? INT_MAX : kFirstExamples), wrapped(notes[""])};
   const auto is_common = [](const nn::Setting& s) { return s.common; };
   const bool has_few = std::ranges::none_of(command.settings, is_common);
-  if (is_first)
+  if (all) {
+    std::vector<std::string> groups;
+    const auto add_group = [&](const std::string& group) {
+      if (!group.empty() && std::ranges::count(groups, group) == 0) groups.push_back(group);
+    };
+    for (const nn::Setting& s : command.settings) add_group(s.group);
+    for (const auto& [group, text] : notes)
+      if (group != kJsonGroup) add_group(group);
+    for (const std::string& group : groups) {
+      blocks.push_back(
+          settings_text(command, group, [&](const nn::Setting& s) { return s.group == group; }));
+      blocks.push_back(wrapped(notes[group]));
+    }
+    blocks.push_back(json_text(command));
+    blocks.push_back(wrapped(notes[kJsonGroup]));
+  } else {
     blocks.push_back(settings_text(command, has_few ? "Options" : "Usual options",
                                    [&](const nn::Setting& s) { return has_few || s.common; }));
-  for (const std::string& group : groups) {
-    if (!is_all && lower(group) != level) continue;
-    blocks.push_back(
-        settings_text(command, group, [&](const nn::Setting& s) { return s.group == group; }));
-    if (group == kJsonGroup) blocks.push_back(json_text(command));
-    blocks.push_back(wrapped(notes[group]));
+    blocks.push_back("More: " + command.typed() + " --help all");
   }
-  if (is_first)
-    blocks.push_back(wrapped(fmt::format("More: {} --help GROUP, where GROUP is {}",
-                                         command.typed(), heed::join(levels, " or "))));
   std::string text;
   for (std::string& block : blocks) {
     block.erase(block.find_last_not_of('\n') + 1);
@@ -157,7 +143,7 @@ std::string help_text(const Command& command, const std::string& level) {
   return text;
 }
 
-std::string help_text(const Commands& commands, const std::string& level) {
+std::string help_text(const Commands& commands, bool all) {
   std::string text =
       "heed trains toy causal models and checks their gradients.\n"
       "Usage: heed [OPTIONS] [COMMAND]\n";
@@ -169,8 +155,8 @@ std::string help_text(const Commands& commands, const std::string& level) {
   }
   text += "\nOptions:\n" + two_columns("-h, --help", "print this help") +
           two_columns("--version", "print version, compiler and threads") + "\n" + kExitCodes;
-  if (level == "all")
-    for (const auto& c : commands) text += "\n" + help_text(*c, level);
+  if (all)
+    for (const auto& c : commands) text += "\n" + help_text(*c, all);
   return text;
 }
 

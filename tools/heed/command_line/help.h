@@ -1,7 +1,5 @@
-// Help texts. A command has several levels of help: `heed train --help` has the usual options,
-// `--help GROUP` one group, `--help json` the keys of --json, and `--help all` everything. The
-// levels of an option are determined by nn::Setting::group and nn::Setting::common, and those of a
-// note by Command::notes.
+// Help texts. A command has two levels of help: `heed train --help` has the usual options, which
+// are those of nn::Setting::common, and `heed train --help all` has everything.
 #pragma once
 
 #include <string>
@@ -10,11 +8,10 @@
 
 namespace heed {
 
-/// Returns the list of commands. If `level` is "all", also returns the whole help of each command.
-std::string help_text(const Commands& commands, const std::string& level);
+/// Returns the list of commands and, if `all` is true, the whole help of each command.
+std::string help_text(const Commands& commands, bool all);
 
-/// Returns the help of a command at a level: "" for the usual options, "all", or the name of a
-/// group in lower case. Throws UsageError, which lists the groups, for any other level.
-std::string help_text(const Command& command, const std::string& level);
+/// Returns the help of a command: everything if `all` is true, otherwise the usual options.
+std::string help_text(const Command& command, bool all);
 
 }  // namespace heed

@@ -191,8 +191,8 @@ Runs that are not finished or are damaged are not compared. A warning names them
 [Tasks]
 Runs of several tasks are compared task by task: each task has a table, and its pictures are named
 after it (curves-copy.png). An option is a part of a setting if it differs between the runs of one
-task. The first column of --csv and of the CSV
-files is task. Runs of task text that learn different files are settings of one task.
+task. The first column of the CSV files is
+task. Runs of task text that learn different files are settings of one task.
 
 [Numbers]
 final is the loss at the end in nats per token, on the whole evaluation set. heed train, eval, runs
@@ -229,7 +229,7 @@ void compare_command(Command& c) {
                                 "the compared quantity"),
                     nn::Setting("out", a->out, "DIR", "directory for the files")
                         .shows("compare in the sweep's or the current directory")});
-  c.add_common(Command::kThreads | Command::kJson | Command::kCsv);
+  c.add_common(Command::kThreads | Command::kJson);
   c.mark(&nn::Setting::required, {"runs"});
   c.modes = {{.result = kComparisonKeys,
               .run = [a](const Command& command) { return run_compare(*a, command); }}};

@@ -208,21 +208,13 @@ Report comparison_report(const std::vector<RunComparison>& tasks) {
   if (tasks.size() == 1) return task_report(tasks[0]);
   Report report(kTasksKeys);
   Table& list = report.table("tasks");
-  std::vector<Column> columns = kSetting;
-  columns.insert(columns.begin(), {"task"});
-  Table csv(columns);
   for (const RunComparison& c : tasks) {
     const Report task = task_report(c);
     for (const Report::Item& item : task.items())
       if (const Table* table = std::get_if<Table>(&item.what)) report.text_table(*table);
     const auto& settings = std::get<Table>(task.find("settings")->what);
     list.add({c.task(), c.of.name, list_of(settings)});
-    for (Cells row : settings.rows) {
-      row.insert(row.begin(), c.task());
-      csv.add(std::move(row));
-    }
   }
-  report.csv = csv;
   return report;
 }
 

@@ -48,7 +48,6 @@ constexpr const char* kExportNotes =
 MultiheadAttention, with heed's names of layers.
 
 nanogpt: GPT of nanoGPT. gpt2: GPT2LMHeadModel of transformers, linear layers [in, out].
-heed: the names of heed.
 
 transformerlens: HookedTransformer. load_state_dict needs strict=False, because its masks are left out, and
 so are biases that the run does not have, which are 0 there.
@@ -77,6 +76,7 @@ void export_command(Command& c) {
                     {"names", a->names, "names and layouts of the weights"},
                     {"out", a->out, "FILE", "file to write, such as gpt2.safetensors"},
                     {"weights", a->weights, "FILE", "weights file in the run directory"}});
+  std::erase(c.settings[1].names, nn::enum_name(nn::WeightNames::kHeed));
   c.add_common(Command::kJson);
   c.mark(&nn::Setting::required, {"names", "out"});
   c.modes = {{.result = kExportKeys, .run = [a](const Command&) { return run_export(*a); }}};

@@ -22,7 +22,7 @@ void gradcheck_command(Command& c) {
          {"oracle", r->oracle, "four-point differences (fd) or dual numbers"},
          {"run", r->run, "DIR", "check the gradient of this run's loss in each parameter tensor"},
          {"weights", r->weights, "FILE", "weights file in the directory of --run"}});
-  c.add_common(Command::kThreads | Command::kJson | Command::kCsv);
+  c.add_common(Command::kThreads | Command::kJson);
   const auto mode = [&](std::string key, std::vector<std::string> accepts, Columns keys,
                         Report (*report)(const GradcheckRequest&)) {
     c.modes.push_back({.key = std::move(key),

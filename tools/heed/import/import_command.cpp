@@ -14,7 +14,6 @@ namespace {
 
 struct ImportArguments {
   std::string file, like, out;
-  double eps = 1e-5;
   bool overwrite = false;
 };
 
@@ -33,8 +32,6 @@ Report run_import(const ImportArguments& a, const std::string& config) {
       file.metadata[key] = value;
     file.metadata[nn::kConfigKey] = nn::to_toml(nn::RunFolder(find_run(a.like)).config());
   }
-  // import_weights checks it, and the eps in the metadata.
-  if (a.eps != ImportArguments{}.eps) file.metadata["eps"] = fmt::format("{}", a.eps);
   std::vector<nn::TomlItem> items;
   if (!config.empty()) items = nn::read_toml(nn::read_toml_text(config), config);
   std::erase_if(items, [](const nn::TomlItem& item) { return item.section != "train"; });
@@ -84,7 +81,6 @@ void import_command(Command& c) {
         {{"file", a->file, "FILE", "weights, such as gpt2.safetensors"},
          {"out", a->out, "DIR", "directory of the new run"},
          {"like", a->like, "RUN", "run with the configuration, and the symbols, of the model"},
-         {"eps", a->eps, {0, 1}, "eps of the norms of the model"},
          {"overwrite", a->overwrite, "replace the run in --out"}});
   c.add_common(Command::kJson | Command::kConfig);
   c.mark(&nn::Setting::required, {"file", "out"});

@@ -145,16 +145,6 @@ std::string to_csv(const Table& table) {
   return csv;
 }
 
-std::string to_csv(const Report& report) {
-  if (report.csv) return to_csv(*report.csv);
-  for (const Column& column : report.keys())
-    if (column.is_table) {
-      const Report::Item* item = report.find(column.key);
-      return to_csv(item ? std::get<Table>(item->what) : Table(column.inside));
-    }
-  return "";
-}
-
 std::string keys_text(Columns keys) {
   std::string text;
   for (const Column& column : keys) {

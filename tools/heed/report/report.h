@@ -1,9 +1,9 @@
-// Results of commands as values, and functions that write them as text, JSON or CSV.
+// Results of commands as values, and functions that write them as text or JSON.
 //
 // A command declares the keys of its result as constexpr Columns beside the code that fills them:
 //   constexpr Column kRun[] = {{"run", "run"}, {"loss", "loss", "nats", "{:.4f}"}, {"date"}};
 //   constexpr Column kKeys[] = {rows("runs", kRun), {"seconds"}};
-// `--help json` lists the keys of --json from this declaration. The command then returns a Report:
+// `--help all` lists the keys of --json from this declaration. The command then returns a Report:
 //   Report report(kKeys);
 //   Table& table = report.table("runs");
 //   table.add({run.folder, run.loss, run.date});
@@ -190,8 +190,6 @@ class Report {
   /// Returns the item of this key, or null.
   const Item* find(std::string_view key) const;
 
-  /// The table that --csv prints instead of the first declared one.
-  std::optional<Table> csv = {};
   ExitCode exit_code = kOk;
   std::string error = {};  ///< printed to stderr after the result
 
@@ -214,8 +212,6 @@ std::string to_json(const Report& report);
 /// Formats a table as CSV: a line with the keys of the columns, then one line per row. Values that
 /// are null or not finite are empty. Columns that contain objects or tables are left out.
 std::string to_csv(const Table& table);
-/// Formats Report::csv as CSV or, if it is not set, the first table of the report that has a key.
-std::string to_csv(const Report& report);
 
 /// Returns the keys as text. The keys of objects and tables are in parentheses: "task heads (layer
 /// head)".

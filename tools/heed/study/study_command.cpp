@@ -129,18 +129,6 @@ std::string not_computed(const std::string& key) {
                      analysis_named(key).advice());
 }
 
-// Throws UsageError if --csv must print a section of --show that is computed only with an option,
-// and the option is not given.
-void check_shown(const StudyArguments& a, const StudyContext& context) {
-  for (const std::string& key : a.show) {
-    if (!context.command.csv || key == "all") continue;
-    const Analysis& analysis = analysis_named(key);
-    const bool needs_option =
-        !analysis.options.empty() && !analysis.by_shared && !analysis.by_default;
-    if (needs_option && !analysis.is_asked(context)) throw UsageError(not_computed(key));
-  }
-}
-
 // Adds the sections as text. The sections of --show, and those whose option is given, are complete.
 // Each other section is one line.
 void add_sections(Report& report, const StudyArguments& a, const std::vector<Section>& sections,
@@ -153,14 +141,9 @@ void add_sections(Report& report, const StudyArguments& a, const std::vector<Sec
   for (const bool whole : {true, false})
     for (const Section& s : sections)
       if (is_shown(s) == whole) add_section(report, s, whole);
-  for (const std::string& key : a.show) {
-    const auto s = std::ranges::find(sections, key, &Section::key);
-    if (s == sections.end() && key != "all") {
-      if (context.command.csv) throw UsageError(not_computed(key));
+  for (const std::string& key : a.show)
+    if (key != "all" && std::ranges::count(sections, key, &Section::key) == 0)
       print_error("warning: " + not_computed(key));
-    } else if (key != "all" && !s->tables.empty() && !report.csv)
-      report.csv = s->tables[0];
-  }
 }
 
 // Sets the keys of the result that do not depend on an analysis.
@@ -212,7 +195,6 @@ Report study_one(const StudyArguments& a, const Command& c) {
   const StudyContext early(c, a.heads, s, heads, progress);
   for (const Analysis* analysis : analyses())
     if (analysis->check) analysis->check(early);  // before the heads are measured
-  check_shown(a, early);
   const auto out = open_study_folder(a.out, s.source.run / "study", a.overwrite);
   progress.at_work("Running the model forward and backward");
   heads = study_heads(a.heads, c, s, progress);  // first, so that its arrays are freed
@@ -272,9 +254,7 @@ void add_settings(Command& c, const std::shared_ptr<StudyArguments>& a) {
          format_setting(a->formats),
          {"overwrite", a->overwrite, "replaces the study in --out, or in study of the run"},
          {"weights", a->weights, "FILE", "weights file inside the run directory"},
-         nn::Setting("show", a->show, sections,
-                     "sections that text prints in full, or all; --csv prints "
-                     "the first table of the first one")
+         nn::Setting("show", a->show, sections, "sections that text prints in full, or all")
              .shows("those whose options are given")});
   c.mark(&nn::Setting::may_be_empty, {"prompt"});
   c.add("Heads", head_settings(a->heads));
@@ -285,7 +265,7 @@ void add_settings(Command& c, const std::shared_ptr<StudyArguments>& a) {
   }
   c.add("Time", {{"over-time", a->over_time,
                   "studies every checkpoint of the run instead of one sequence"}});
-  c.add_common(Command::kThreads | Command::kJson | Command::kCsv);
+  c.add_common(Command::kThreads | Command::kJson);
   c.mark(&nn::Setting::common, {"run", "prompt", "sample", "of", "at", "out", "show", "ablate",
                                 "keep", "samples", "over-time"});
 }

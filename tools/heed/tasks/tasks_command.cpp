@@ -210,7 +210,7 @@ void tasks_command(Command& c) {
   names.insert(names.end(), presets.begin(), presets.end());
   c.arguments = 1;
   c.add("Options", {{"task", *task, names, "describe only this task or preset"}});
-  c.add_common(Command::kJson | Command::kCsv);
+  c.add_common(Command::kJson);
   c.modes = {{.key = "task",
               .values = {"text", "lines"},
               .result = kFileTaskKeys,

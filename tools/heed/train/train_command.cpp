@@ -254,7 +254,7 @@ symbols that the source lacks get random weights with the mean and the deviation
 [Output]
 --resume accepts only --steps, --eval-every, --eval-train, --save-every, --patience, --target-loss,
 --target-accuracy, --sample-every, --sample-prompt, --accumulate, --threads,
---simd, --quiet, and --text or --lines for a file that was moved. For a new run with the same configuration: heed train --config DIR/{}.)";
+--quiet, and --text or --lines for a file that was moved. For a new run with the same configuration: heed train --config DIR/{}.)";
 
 // Adds the settings of all modes.
 void add_settings(Command& c, const std::shared_ptr<TrainArguments>& a) {
@@ -276,7 +276,7 @@ void add_settings(Command& c, const std::shared_ptr<TrainArguments>& a) {
           "train on one batch, write nothing; exit 1 if no gradient reaches a parameter, or if the "
           "loss no longer falls and is not within 1e-3 of the least that this model can reach"},
          {"strict", a->run.strict, "exit 3 if a parameter gets no gradient"}});
-  c.add_common(Command::kAll | Command::kCsv);
+  c.add_common(Command::kAll | Command::kConfig);
   c.mark(&nn::Setting::common, {"task", "text", "layers", "heads", "d-model", "steps", "lr", "seed",
                                 "preset", "out", "resume", "dry-run"});
 }

@@ -117,7 +117,6 @@ kernels::Attention<T> arguments(const Heads& h, const Tensor& out, const Call& c
   a.lead_axes = h.lead();
   std::copy_n(h.q.shape().begin(), h.lead(), a.lead.begin());
   a.tq = h.q.size(-2), a.tk = h.k.size(-2), a.d = h.q.size(-1), a.d_value = h.v.size(-1);
-  a.first_query = first_query(a.tq, a.tk, call.options.alignment);
   a.causal = call.options.causal, a.window = call.options.window;
   if (call.keep) {
     const Tensor& keep = call.keep->get();
@@ -213,8 +212,6 @@ Tensor fused(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionO
   const Tensor bias = options.bias.tensor();
   call->options.bias = {};  // the node stores the bias as an input
   const Tensor out = forward(Heads(q, k, v, bias), *call);
-  if (options.fully_masked == FullyMasked::kError)
-    throw_if_fully_masked(eq(select(call->lse, 0, 0), -kInf));
   // forward() has called the observers of values. They are removed, so that a later call of
   // attention_definition() does not call them again. The backward pass calls those of gradients.
   if (call->hooks)
@@ -314,9 +311,6 @@ Samples samples_of_options(SampleGen& g) {
       {"a row masked, uniform, dropout",
        attention_with({.keep = keep, .fully_masked = FullyMasked::kUniform, .dropout = 0.3}),
        with_bias(g, qkv(g, {2}, 3, 3), {3})},
-      {"causal at the top left",
-       attention_with({.causal = true, .alignment = CausalAlignment::kTopLeft}),
-       qkv(g, heads, 3, 4)},
       {"padding", attention_with({.keep = KeepMask::padding(std::vector<std::int64_t>{3, 1}, 3)}),
        qkv(g, heads, 2, 3)},
       {"dropout", attention_with({.dropout = 0.4}), qkv(g, heads, 3, 3)},
@@ -328,8 +322,7 @@ Samples samples_of_options(SampleGen& g) {
        attention_with({.causal = true, .keep = keep, .dropout = 0.3}),
        with_bias(g, qkv(g, heads, 3, 3), {2, 1, 3, 3})},
       {"window", attention_with({.window = 2}), qkv(g, heads, 4, 5)},
-      {"window, causal at the top left, bias",
-       attention_with({.causal = true, .window = 2, .alignment = CausalAlignment::kTopLeft}),
+      {"window, causal, bias", attention_with({.causal = true, .window = 2}),
        with_bias(g, qkv(g, heads, 4, 3), {4, 1})},
       {"rank 3", attention_with({.keep = keep}), with_bias(g, qkv(g, {2}, 3, 3), {2, 3, 1})},
       {"rank 2", attention_with({.dropout = 0.3}), qkv(g, {}, 2, 3)}};

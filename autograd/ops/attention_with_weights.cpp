@@ -2,7 +2,6 @@
 // definition of the fused op. It also runs for arguments that the fused kernel does not support.
 #include "autograd/ops/attention_with_weights.h"
 
-#include <algorithm>
 #include <cmath>
 
 #include "autograd/graph/graph.h"
@@ -119,15 +118,6 @@ Tensor soft_capped(const Tensor& scores, double cap) {
 
 }  // namespace
 
-void throw_if_fully_masked(const Tensor& fully_masked) {
-  const std::vector<bool> rows = fully_masked.to_vector<bool>();
-  const std::int64_t flat = std::find(rows.begin(), rows.end(), true) - rows.begin();
-  if (flat == std::ssize(rows)) return;
-  fail<ValueError>("attention", "query ", unravel(flat, fully_masked.shape()),
-                   " of [..., Tq] = ", fully_masked.shape(),
-                   " may read no key; unmask one for it, or choose FullyMasked::kZero or kUniform");
-}
-
 std::uint64_t attention_dropout_key(const AttentionOptions& options) {
   if (options.dropout == 0) return 0;
   return (options.generator ? *options.generator : default_generator()).next_u64();
@@ -147,9 +137,8 @@ AttentionResult attention_definition(const Tensor& q, const Tensor& k, const Ten
   const double scale = options.scale.value_or(1 / std::sqrt(double(q.size(-1))));
   const std::int64_t tq = q.size(-2), tk = k.size(-2);
   KeepMask mask = options.keep;
-  if (options.causal) mask = mask & KeepMask::causal(tq, tk, options.alignment);
-  if (options.window > 0)
-    mask = mask & KeepMask::sliding_window(tq, tk, options.window, options.alignment);
+  if (options.causal) mask = mask & KeepMask::causal(tq, tk);
+  if (options.window > 0) mask = mask & KeepMask::sliding_window(tq, tk, options.window);
   // A bias of -inf is a mask, too.
   if (bias.defined() && any(eq(bias, -kInf)).item<bool>()) mask = mask & KeepMask(ne(bias, -kInf));
   Tensor queries = q * scale;
@@ -168,9 +157,8 @@ AttentionResult attention_definition(const Tensor& q, const Tensor& k, const Ten
   r.scores = hooked(mask.apply(bias.defined() ? capped + bias : capped), hooks.on_scores,
                     hooks.scores, hooks.scores_grad);
   Tensor logits = r.scores;
-  if (options.fully_masked != FullyMasked::kZero) {  // softmax already implements kZero
+  if (options.fully_masked == FullyMasked::kUniform) {  // softmax already implements kZero
     const Tensor masked = fully_masked_rows(r.scores);
-    if (options.fully_masked == FullyMasked::kError) throw_if_fully_masked(squeeze(masked, -1));
     logits = masked_fill(r.scores, masked, 0);
     if (hidden.defined())  // a row with uniform weights reads every value
       hidden = logical_and(hidden, logical_not(masked));

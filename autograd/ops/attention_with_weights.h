@@ -18,8 +18,4 @@ AttentionResult attention_definition(const Tensor& q, const Tensor& k, const Ten
 /// and returns 0.
 std::uint64_t attention_dropout_key(const AttentionOptions& options);
 
-/// Throws ValueError if a query may read no key; the message has the index of the first such query.
-/// `fully_masked` [..., Tq] is bool8 and true for such queries.
-void throw_if_fully_masked(const Tensor& fully_masked);
-
 }  // namespace heed::autograd

@@ -8,25 +8,20 @@
 
 namespace heed::autograd {
 
-std::int64_t first_query(std::int64_t tq, std::int64_t tk, CausalAlignment alignment) {
-  return alignment == CausalAlignment::kBottomRight ? tk - tq : 0;
-}
-
 KeepMask::KeepMask(const Tensor& keep) : keep_(keep) {
   check<DTypeError>(keep.dtype() == bool8, "KeepMask", "needs bool8 (true = may attend), got ",
                     keep.dtype(), "; compare first, as in ne(mask, 0)");
   while (keep_.rank() < 2) keep_ = unsqueeze(keep_, 0);
 }
 
-KeepMask KeepMask::causal(std::int64_t tq, std::int64_t tk, CausalAlignment alignment) {
-  return KeepMask(tril_mask(tq, tk, first_query(tq, tk, alignment)));
+KeepMask KeepMask::causal(std::int64_t tq, std::int64_t tk) {
+  return KeepMask(tril_mask(tq, tk, tk - tq));
 }
 
-KeepMask KeepMask::sliding_window(std::int64_t tq, std::int64_t tk, std::int64_t window,
-                                  CausalAlignment alignment) {
+KeepMask KeepMask::sliding_window(std::int64_t tq, std::int64_t tk, std::int64_t window) {
   check<ValueError>(window > 0, "KeepMask::sliding_window", "needs window > 0, got ", window);
   const std::int64_t most = std::min(window - 1, tq + tk);  // limited, to avoid overflow below
-  const std::int64_t first = first_query(tq, tk, alignment);
+  const std::int64_t first = tk - tq;
   return KeepMask(logical_and(tril_mask(tq, tk, first + most),
                               logical_not(tril_mask(tq, tk, first - most - 1))));
 }
@@ -41,12 +36,6 @@ KeepMask KeepMask::padding(std::span<const std::int64_t> lengths, std::int64_t t
     for (std::int64_t t = 0; t < tk; ++t) keep.mutable_data<bool>()[b * tk + t] = t < length;
   }
   return KeepMask(keep);
-}
-
-KeepMask KeepMask::with_sink_column(std::int64_t tk) const {
-  if (!defined()) return {};
-  const Shape keys = broadcast("attention", keep_.shape(), {tk});
-  return KeepMask(cat({full(keys.with(-1, 1), 1, bool8), expand(keep_, keys)}, -1));
 }
 
 Tensor KeepMask::apply(const Tensor& scores) const {
@@ -98,32 +87,16 @@ ScoreBias::ScoreBias(const Tensor& bias) : bias_(bias) {
                     "Use KeepMask(ne(mask, 0)), or KeepMask(eq(mask, 0)) where 1 means hidden");
 }
 
-ScoreBias ScoreBias::alibi(std::int64_t heads, std::int64_t tq, std::int64_t tk, DType dtype,
-                           CausalAlignment alignment) {
+ScoreBias ScoreBias::alibi(std::int64_t heads, std::int64_t tq, std::int64_t tk, DType dtype) {
   check<ValueError>(heads > 0, "ScoreBias::alibi", "needs heads > 0, got ", heads);
   const Tensor bias = empty({heads, tq, tk}, float64);
   double* at = bias.mutable_data<double>();
-  const std::int64_t first = first_query(tq, tk, alignment);
   for (std::int64_t h = 0; h < heads; ++h) {
     const double slope = alibi_slope(h, heads);
     for (std::int64_t i = 0; i < tq; ++i)
-      for (std::int64_t j = 0; j < tk; ++j) *at++ = -slope * double(std::abs(i + first - j));
+      for (std::int64_t j = 0; j < tk; ++j) *at++ = -slope * double(std::abs(i + tk - tq - j));
   }
   return ScoreBias(to(bias, dtype));
-}
-
-ScoreBias ScoreBias::with_sink_column(const Tensor& logits, std::int64_t tk) const {
-  if (!defined() && !logits.defined()) return {};
-  const auto zero = [](const Tensor& beside) {
-    return zeros({1}, beside.dtype() == float32 ? float32 : float64);
-  };
-  const Tensor rest = defined() ? bias_ : zero(logits);
-  const Tensor first = logits.defined() ? reshape(logits, {-1, 1, 1}) : zero(rest);
-  const Shape keys =
-      broadcast("attention", broadcast("attention", rest.shape(), {tk}), first.shape());
-  ScoreBias both;  // not checked; operator+ states the reason
-  both.bias_ = cat({expand(first, keys.with(-1, 1)), expand(rest, keys)}, -1);
-  return both;
 }
 
 ScoreBias operator+(const ScoreBias& a, const ScoreBias& b) {

@@ -12,16 +12,6 @@
 
 namespace heed::autograd {
 
-/// Alignment of queries to keys in causal masks and windows, if Tq and Tk differ.
-enum class CausalAlignment {
-  kBottomRight,  ///< query i reads keys up to i + Tk - Tq (with a KV cache)
-  kTopLeft,      ///< query i reads keys up to i (PyTorch's is_causal)
-};
-
-/// Returns the position of query 0 among the keys. Query i has position first_query() + i. The
-/// result is negative if kBottomRight leaves no key for query 0.
-std::int64_t first_query(std::int64_t tq, std::int64_t tk, CausalAlignment alignment);
-
 /// Keep-mask: bool8, broadcastable to [..., Tq, Tk]. The value true means that the query may attend
 /// to the key. For scores [B, H, Tq, Tk], a mask per sequence has shape [B, 1, Tq, Tk]. An
 /// undefined mask (the default) keeps all keys for every query.
@@ -32,23 +22,18 @@ class KeepMask {
   /// may read the same keys. Throws DTypeError unless `keep` is bool8, because a float mask could
   /// also be meant as a bias.
   explicit KeepMask(const Tensor& keep);
-  /// Returns the mask [Tq, Tk] in which no query reads a key after the query's position
-  /// (first_query).
-  static KeepMask causal(std::int64_t tq, std::int64_t tk,
-                         CausalAlignment alignment = CausalAlignment::kBottomRight);
+  /// Returns the mask [Tq, Tk] in which no query reads a key after the query's position. Query i
+  /// has position i + Tk - Tq among the keys, so the last query is at the last key.
+  static KeepMask causal(std::int64_t tq, std::int64_t tk);
   /// Returns the mask [Tq, Tk] in which a query reads the keys at a distance below `window` from
-  /// the query's position (first_query), before and after it. Combined with causal() by `&`, each
+  /// the query's position (see causal()), before and after it. Combined with causal() by `&`, each
   /// query reads the last `window` keys up to its position (Beltagy et al. 2020).
   /// AttentionOptions::window has this effect without a mask. Throws ValueError unless `window` is
   /// positive.
-  static KeepMask sliding_window(std::int64_t tq, std::int64_t tk, std::int64_t window,
-                                 CausalAlignment alignment = CausalAlignment::kBottomRight);
+  static KeepMask sliding_window(std::int64_t tq, std::int64_t tk, std::int64_t window);
   /// Returns the mask [B, 1, 1, Tk] in which sequence b keeps its first lengths[b] keys; the rest
   /// is padding. Throws ValueError for a length outside 0 to tk.
   static KeepMask padding(std::span<const std::int64_t> lengths, std::int64_t tk);
-  /// Returns the mask for tk + 1 keys. The new first key is an attention sink, which every query
-  /// may read.
-  KeepMask with_sink_column(std::int64_t tk) const;
 
   /// Returns false if this mask is undefined, so that it keeps all keys.
   bool defined() const { return keep_.defined(); }
@@ -80,19 +65,13 @@ class ScoreBias {
   /// parameter under NoGrad does not require grad.
   explicit ScoreBias(const Tensor& bias);
   /// Returns the ALiBi bias [H, Tq, Tk] for H = heads: -slope * distance, where distance is the
-  /// distance of the key from the query's position (first_query). If H is a power of two, head h =
-  /// 1, ..., H has slope 2^(-8 h / H). Otherwise, let P be the largest power of two below H. The
-  /// first P heads have the slopes of P heads. The other heads have the slopes of the heads 1, 3,
-  /// 5, ... of 2 P heads, as in the code of ALiBi (Press et al. 2022). Throws ValueError unless
+  /// distance of the key from the query's position (KeepMask::causal). If H is a power of two, head
+  /// h = 1, ..., H has slope 2^(-8 h / H). Otherwise, let P be the largest power of two below H.
+  /// The first P heads have the slopes of P heads. The other heads have the slopes of the heads 1,
+  /// 3, 5, ... of 2 P heads, as in the code of ALiBi (Press et al. 2022). Throws ValueError unless
   /// heads > 0.
   static ScoreBias alibi(std::int64_t heads, std::int64_t tq, std::int64_t tk,
-                         DType dtype = float32,
-                         CausalAlignment alignment = CausalAlignment::kBottomRight);
-
-  /// Returns the bias for tk + 1 keys. The new first key is an attention sink. Its bias in head h
-  /// is logits[h], or 0 if `logits` [H] is undefined. If the vector of this key is 0, the bias is
-  /// the score of the key.
-  ScoreBias with_sink_column(const Tensor& logits, std::int64_t tk) const;
+                         DType dtype = float32);
 
   /// Returns false if this bias is undefined, so that it adds nothing.
   bool defined() const { return bias_.defined(); }

@@ -19,7 +19,6 @@
 // an axis of size m and an axis of size n.
 #pragma once
 
-#include <array>
 #include <functional>
 #include <initializer_list>
 #include <optional>
@@ -442,17 +441,11 @@ struct AttentionHooks {
 
   /// Returns true if any Replace callback is set.
   bool replaces() const { return on_raw_scores || on_scores || on_pattern || on_dropped; }
-  /// Returns pointers to all observers, so that a caller can change them in a loop.
-  std::array<Observer*, 8> all() {
-    return {&raw_scores,      &scores,      &pattern,      &dropped,
-            &raw_scores_grad, &scores_grad, &pattern_grad, &dropped_grad};
-  }
 };
 /// Policy for a fully masked row: a query whose scores are all -inf, whichever mask caused it.
 enum class FullyMasked {
   kZero,     ///< weights, output and every gradient through the row are 0
   kUniform,  ///< equal weights for all keys; the scores of the row have gradient 0
-  kError,    ///< throws ValueError that names the row
 };
 /// Options of attention() and attention_with_weights().
 struct AttentionOptions {
@@ -461,11 +454,10 @@ struct AttentionOptions {
   /// applied (Gemma 2, arXiv 2408.00118). The value 0 means no cap.
   double soft_cap = 0;
   bool causal = false;  ///< true: no query may attend to a later key
-  /// A value w > 0 has the effect of KeepMask::sliding_window(Tq, Tk, w, alignment). The fused
+  /// A value w > 0 has the effect of KeepMask::sliding_window(Tq, Tk, w). The fused
   /// kernel needs no memory for this mask, and skips blocks of scores outside the window. The value
   /// 0 means no window.
   std::int64_t window = 0;
-  CausalAlignment alignment = CausalAlignment::kBottomRight;  ///< used by causal and window
   KeepMask keep = {};   ///< keep-mask, broadcastable to [..., Tq, Tk]
   ScoreBias bias = {};  ///< term added to the scores, broadcastable to [..., Tq, Tk]; has q's dtype
   FullyMasked fully_masked = FullyMasked::kZero;  ///< policy for fully masked rows
@@ -493,7 +485,7 @@ struct AttentionResult {
 /// may read propagates, even if the weight is 0, because 0 * NaN is NaN.
 ///
 /// Throws ShapeError if shapes do not fit, DTypeError if dtypes differ, and ValueError if an option
-/// is out of range, or if a row is fully masked and the policy is FullyMasked::kError.
+/// is out of range.
 AttentionResult attention_with_weights(const Tensor& q, const Tensor& k, const Tensor& v,
                                        const AttentionOptions& options = {});
 /// Computes the output of attention_with_weights() with one fused kernel, and throws the errors of

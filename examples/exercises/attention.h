@@ -33,6 +33,6 @@ Tensor join_heads(const Tensor& z);
 /// Runs the whole layer, which calls the five steps. x and the result are [batch, posn, d_model].
 /// The weights are stored per head: W_Q, W_K, W_V [heads, d_model, d_head], W_O [heads, d_head,
 /// d_model], b_Q, b_K, b_V [heads, d_head] and b_O [d_model].
-Tensor hidden_attention(const nn::AttentionWeights& self, const Tensor& x);
+Tensor hidden_attention(const nn::HeadWeights& self, const Tensor& x);
 
 }  // namespace heed::exercises

@@ -14,12 +14,12 @@ constexpr std::int64_t kBatch = 2, kTokens = 5, kHeads = 2, kModel = 6, kHead = 
 
 // Weights, input and cotangent of the output with which layers are compared.
 struct TestPoint {
-  nn::AttentionWeights weights;
+  nn::HeadWeights weights;
   Tensor x, cotangent;
 };
 constexpr const char* kNames[] = {"x", "W_Q", "W_K", "W_V", "W_O", "b_Q", "b_K", "b_V", "b_O"};
 std::vector<Tensor> leaves_of(const TestPoint& p) {
-  const nn::AttentionWeights& w = p.weights;
+  const nn::HeadWeights& w = p.weights;
   return {p.x, w.W_Q, w.W_K, w.W_V, w.W_O, w.b_Q, w.b_K, w.b_V, w.b_O};
 }
 
@@ -82,7 +82,7 @@ std::optional<std::size_t> find_wrong_gradient(const Behavior& mine, const Behav
 using Mistakes = std::vector<Mistake>;
 
 // Computes attention with these mistakes. There is at most one mistake in each step.
-Tensor attend(const Mistakes& mistakes, const nn::AttentionWeights& w, const Tensor& x) {
+Tensor attend(const Mistakes& mistakes, const nn::HeadWeights& w, const Tensor& x) {
   const auto makes = [&](Mistake m) {
     return std::find(mistakes.begin(), mistakes.end(), m) != mistakes.end();
   };
@@ -195,7 +195,7 @@ AttentionFinding check_attention(const AttentionFunction& f) try {
   const Behavior mine[] = {observe(f, points[0]), observe(f, points[1])};
   std::optional<AttentionFinding> values_alone;
   for (const Mistakes& mistakes : combinations()) {
-    const auto wrong = [&](const nn::AttentionWeights& w, const Tensor& x) {
+    const auto wrong = [&](const nn::HeadWeights& w, const Tensor& x) {
       return attend(mistakes, w, x);
     };
     const Behavior other[] = {observe(wrong, points[0]), observe(wrong, points[1])};
@@ -210,9 +210,7 @@ AttentionFinding check_attention(const AttentionFunction& f) try {
                                               "; check whether a tensor on its path is detached");
   }
   if (values_alone) return *values_alone;
-  const auto right = [](const nn::AttentionWeights& w, const Tensor& x) {
-    return attend({}, w, x);
-  };
+  const auto right = [](const nn::HeadWeights& w, const Tensor& x) { return attend({}, w, x); };
   return explain({Mistake::kUnknown}, first_difference(mine[0], observe(right, points[0])));
 } catch (const Error& e) {
   return {{Mistake::kUnknown}, e.what()};

@@ -30,9 +30,8 @@ enum class Mistake {
 const char* describe(Mistake mistake);
 
 /// Returns the output [batch, posn, d_model] for the input x [batch, posn, d_model].
-/// The weights have the form kPerHead.
 using AttentionFunction =
-    std::function<autograd::Tensor(const nn::AttentionWeights&, const autograd::Tensor& x)>;
+    std::function<autograd::Tensor(const nn::HeadWeights&, const autograd::Tensor& x)>;
 
 /// Result of check_attention().
 struct AttentionFinding {

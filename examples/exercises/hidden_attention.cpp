@@ -8,7 +8,7 @@ void blank(const std::string& name) {
   throw ValueError(name + " is blank: fill it in, in examples/exercises/attention.cpp");
 }
 
-Tensor hidden_attention(const nn::AttentionWeights& self, const Tensor& x) {
+Tensor hidden_attention(const nn::HeadWeights& self, const Tensor& x) {
   const std::int64_t batch = x.size(0), tokens = x.size(1), d_model = x.size(2),
                      heads = self.W_Q.size(0), d_head = self.W_Q.size(2);
   const auto project = [&](const Tensor& W, const Tensor& b) {

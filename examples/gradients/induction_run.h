@@ -11,13 +11,11 @@
 #include "autograd/engine/engine.h"
 #include "nn/train/trainer.h"
 
-/// Returns a trainer with the default options of `heed train`, except one: the weights of queries,
-/// keys and values are separate tensors, so that each has its own gradient. `periods` is the range
-/// of block lengths.
+/// Returns a trainer with the default options of `heed train`. `periods` is the range of block
+/// lengths.
 inline heed::nn::Trainer induction_run(std::int64_t seed, const std::string& periods = "3..24") {
   heed::nn::RunConfig config;
   config.task_parameters = {{"periods", periods}};
-  config.model.attention.form = heed::nn::AttentionForm::kSeparate;
   config.seed = seed;
   return heed::nn::Trainer(config);
 }

@@ -34,13 +34,14 @@ struct Measurement {
 Measurement measure(const Trainer& run, const Batch& batch) {
   Measurement m{.step = run.steps_done, .repeat_loss = repeat_loss(run.model, batch), .norm = {}};
   std::vector<Tensor> weights;
-  for (const Block& block : run.model.blocks) {
-    const AttentionWeights& w = block.attn.weights;
-    weights.insert(weights.end(), {w.q_proj_weight, w.k_proj_weight, w.v_proj_weight});
-  }
+  for (const Block& block : run.model.blocks)
+    weights.push_back(block.attn.weights.in_proj_weight);  // rows of W_Q, then of W_K, then of W_V
   const auto g = grad(cross_entropy(run.model(batch.inputs), batch.targets), weights);
-  for (std::size_t i = 0; i < g.size(); ++i)
-    m.norm[i / 3][i % 3] = std::sqrt(sum(g[i] * g[i]).item());
+  for (std::size_t layer = 0; layer < g.size(); ++layer) {
+    const std::vector<Tensor> parts = chunk(g[layer], 3, 0);
+    for (std::size_t i = 0; i < 3; ++i)
+      m.norm[layer][i] = std::sqrt(sum(parts[i] * parts[i]).item());
+  }
   return m;
 }
 

@@ -194,16 +194,17 @@ void two_small_heads() {
   show("attention_weights", small.forward(input, create_mask(3)).a.weights);
   show("correct_transposed_first", permuted(input));
   show("as_in_seed_reshape_bug", as_printed(input));
-  nn::MultiHeadAttention module({.d_model = 4,
-                                 .heads = 2,
-                                 .form = nn::AttentionForm::kPackedHeads,
-                                 .causal = true,
-                                 .dtype = float64});
-  module.weights.in_proj_weight = reshape(small.qkv_weight, {2, 3 * 2, 4});
-  module.weights.in_proj_bias = small.qkv_bias;
+  nn::MultiHeadAttention module({.d_model = 4, .heads = 2, .causal = true, .dtype = float64});
+  // The notebook's rows are ordered [heads, 3, d_k], those of nn::MultiHeadAttention [3, heads,
+  // d_k].
+  const auto reordered = [](const Tensor& rows) {
+    return reshape(transpose(reshape(rows, {2, 3, 2, -1}), 0, 1), rows.shape());
+  };
+  module.weights.in_proj_weight = reordered(small.qkv_weight);
+  module.weights.in_proj_bias = reordered(small.qkv_bias);
   module.weights.out_proj_weight = small.out_weight;
   module.weights.out_proj_bias = small.out_bias;
-  require("nn::MultiHeadAttention with the form kPackedHeads returns the same",
+  require("nn::MultiHeadAttention with reordered rows returns the same",
           allclose(module(input), permuted(input), 0, 1e-14));
   const nn::Reach right = nn::reach(permuted, input), wrong = nn::reach(as_printed, input);
   fault("In [54]: heads joined without the permute back", right.ok(), wrong.ok(),

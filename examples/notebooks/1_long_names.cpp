@@ -20,9 +20,9 @@ Tensor hidden_apply_causal_mask(const Tensor& attn_scores, double masked_value =
 struct Steps {
   Tensor q, attn_pattern, z, attn_out;
 };
-// The class HiddenAttention of In [1]. Its weights have the names of heed's form kPerHead: W_Q, W_K
+// The class HiddenAttention of In [1]. Its weights have the names of nn::HeadWeights: W_Q, W_K
 // and W_V [heads, d_model, d_head], W_O [heads, d_head, d_model], b_Q, b_K, b_V and b_O.
-Steps hidden_attention(const nn::AttentionWeights& self, const Tensor& x) {
+Steps hidden_attention(const nn::HeadWeights& self, const Tensor& x) {
   const std::int64_t batch = x.size(0), tokens = x.size(1), heads = self.W_Q.size(0),
                      d_head = self.W_Q.size(2);
   const auto project = [&](const Tensor& W, const Tensor& b) {
@@ -50,9 +50,8 @@ Steps hidden_attention(const nn::AttentionWeights& self, const Tensor& x) {
 }
 
 using Fill = Tensor (*)(const Shape&);
-nn::AttentionWeights make(std::int64_t heads, std::int64_t d_model, std::int64_t d_head,
-                          Fill fill) {
-  nn::AttentionWeights w;
+nn::HeadWeights make(std::int64_t heads, std::int64_t d_model, std::int64_t d_head, Fill fill) {
+  nn::HeadWeights w;
   for (Tensor* projection : {&w.W_Q, &w.W_K, &w.W_V}) *projection = fill({heads, d_model, d_head});
   w.W_O = fill({heads, d_head, d_model});
   w.b_Q = w.b_K = w.b_V = zeros({heads, d_head}, float64);
@@ -64,11 +63,11 @@ Tensor normal(const Shape& shape) { return randn(shape, float64); }
 
 // Two wrong layers: one has the heads of W_O in reverse order,
 // the other uses the keys of head 0 for every head.
-nn::AttentionWeights swapped_heads(nn::AttentionWeights w) {
+nn::HeadWeights swapped_heads(nn::HeadWeights w) {
   w.W_O = flip(w.W_O, 0);
   return w;
 }
-nn::AttentionWeights one_key_for_all(nn::AttentionWeights w) {
+nn::HeadWeights one_key_for_all(nn::HeadWeights w) {
   w.W_K = expand(slice(w.W_K, 0, 0, 1), w.W_K.shape());
   return w;
 }
@@ -102,16 +101,12 @@ void heads() {
        "not run in the notebook: HiddenAttention(2, 30, 10), all ones, rand with seed 0");
   manual_seed(0);
   const Tensor test = to(rand({12, 20, 30}), float64);
-  const nn::AttentionWeights ground_truth = make(2, 30, 10, all_ones);
+  const nn::HeadWeights ground_truth = make(2, 30, 10, all_ones);
   const Tensor truth_output = hidden_attention(ground_truth, test).attn_out;
   show_size("attn_out[:,:,0]", select(truth_output, 2, 0));
-  nn::MultiHeadAttention user_model({.d_model = 30,
-                                     .heads = 2,
-                                     .d_head = 10,
-                                     .form = nn::AttentionForm::kPerHead,
-                                     .causal = true,
-                                     .dtype = float64});
-  user_model.weights = ground_truth;
+  nn::MultiHeadAttention user_model(
+      {.d_model = 30, .heads = 2, .d_head = 10, .causal = true, .dtype = float64});
+  user_model.weights = packed(ground_truth);
   require("passed all tests! (the user model is nn::MultiHeadAttention)",
           allclose(truth_output, user_model(test)));
   require(
@@ -135,17 +130,17 @@ void heads() {
   show("attn_out", small.attn_out);
 
   // detected() counts how many of the two wrong layers the test of the notebook detects.
-  const auto passes = [&](const nn::AttentionWeights& truth, const nn::AttentionWeights& user) {
+  const auto passes = [&](const nn::HeadWeights& truth, const nn::HeadWeights& user) {
     return allclose(hidden_attention(truth, test).attn_out, hidden_attention(user, test).attn_out);
   };
-  const auto detected = [&](const nn::AttentionWeights& truth) {
+  const auto detected = [&](const nn::HeadWeights& truth) {
     return !passes(truth, swapped_heads(truth)) + !passes(truth, one_key_for_all(truth));
   };
-  const nn::AttentionWeights random = make(2, 30, 10, normal);
+  const nn::HeadWeights random = make(2, 30, 10, normal);
   fault("the test's weights are all ones", detected(random) == 2, detected(ground_truth) > 0,
         "With weights of 1, swapped heads and a key shared by all heads both pass all tests.\n"
         "With random weights, both fail.");
-  user_model.weights = random;
+  user_model.weights = packed(random);
   require("with random weights, the user model passes too",
           allclose(hidden_attention(random, test).attn_out, user_model(test), 0, 1e-11));
 }

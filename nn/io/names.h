@@ -6,7 +6,6 @@
 
 namespace heed::nn {
 
-using autograd::CausalAlignment;
 using autograd::DType;
 using autograd::Generator;
 using autograd::KeepMask;

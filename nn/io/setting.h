@@ -127,17 +127,6 @@ struct Setting {
     };
     shown = get();
   }
-  /// Makes a setting for an optional enum. The name `unset` stands for an empty optional.
-  template <class E>
-  Setting(std::string key_, std::optional<E>& value, const std::string& unset, std::string help_)
-      : Setting(std::move(key_), Kind::kChoice, std::move(help_)) {
-    names = enum_names<E>();
-    names.insert(names.begin(), unset);
-    unit = "NAME";
-    get = [&value, unset] { return value ? enum_name(*value) : unset; };
-    set_checked = [&value](const std::string& text) { value = enum_value<E>(text); };
-    shown = get();
-  }
 
   /// Sets the text that help texts show as the default. Returns the setting.
   Setting shows(std::string text) && {

@@ -1,9 +1,11 @@
-// Forward pass of MultiHeadAttention: checks of the inputs, attention sink and sites of a probe.
+// MultiHeadAttention: options, initial weights and forward pass, and the weights by head.
 #include "nn/layers/attention.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
+#include "nn/layers/init.h"
 #include "nn/layers/kv_cache.h"
 
 namespace heed::nn {
@@ -12,30 +14,15 @@ using namespace autograd;
 
 namespace {
 
-// Inserts a row of zeros before the keys (or values) x [B, H, Tk, d]. This row is the key (or
-// value) of the attention sink. The product of any query and this key is 0, so that the score of
-// the sink equals its score bias.
-Tensor with_zeros_in_front(const Tensor& x, DType dtype) {
-  const Shape one{x.size(0), x.size(1), 1, x.size(3)};
-  return cat({expand(zeros({1, 1, 1, 1}, dtype), one), x}, 2);
-}
+using Options = MultiHeadAttention::Options;
 
-// Returns x [..., 1 + Tk] without its first column, which belongs to the attention sink.
-Tensor without_sink(const Tensor& x) { return slice(x, -1, 1, x.size(-1)); }
-
-// Returns hooks for an attention call with a sink. They pass tensors without the column of the sink
-// to the given hooks. If a given hook replaces such a tensor, the column of the sink does not
-// change.
-AttentionHooks without_sink(AttentionHooks hooks) {
-  for (AttentionHooks::Observer* observer : hooks.all())
-    if (*observer) *observer = [f = *observer](const Tensor& x) { f(contiguous(without_sink(x))); };
-  for (auto* replace :
-       {&hooks.on_raw_scores, &hooks.on_scores, &hooks.on_pattern, &hooks.on_dropped})
-    if (*replace)
-      *replace = [f = *replace](const Tensor& x) {
-        return cat({slice(x, -1, 0, 1), f(without_sink(x))}, -1);
-      };
-  return hooks;
+// Splits a tensor along an axis on which the rows of q come first, then the rows of k, then the
+// rows of v. An undefined tensor gives undefined tensors.
+std::array<Tensor, 3> unpack_rows(const Tensor& packed, const Options& o, int axis = 0) {
+  if (!packed.defined()) return {};
+  const std::int64_t q = o.heads * o.d_head, k = q + o.kv_heads * o.d_head;
+  return {slice(packed, axis, 0, q), slice(packed, axis, q, k),
+          slice(packed, axis, k, packed.size(axis))};
 }
 
 // Returns the hooks for ctx.probe. If the probe records scores or weights, the fused kernel also
@@ -61,6 +48,57 @@ AttentionHooks probe_hooks(const ForwardContext& ctx) {
 
 }  // namespace
 
+MultiHeadAttention::Options MultiHeadAttention::Options::checked() const {
+  constexpr std::string_view kName = "MultiHeadAttention";
+  Options o = *this;
+  check<ValueError>(o.d_model > 0 && o.heads > 0 && o.d_head >= 0 && o.d_value >= 0, kName,
+                    "needs `d_model` > 0, `heads` > 0, `d_head` >= 0 and `d_value` >= 0, got ",
+                    o.d_model, ", ", o.heads, ", ", o.d_head, ", ", o.d_value);
+  check<ValueError>(o.d_head > 0 || o.d_model % o.heads == 0, kName, "`d_model` ", o.d_model,
+                    " is not divisible by `heads` ", o.heads,
+                    "; choose a multiple, or set `d_head`");
+  if (o.d_head == 0) o.d_head = o.d_model / o.heads;
+  if (o.d_value == 0) o.d_value = o.d_head;
+  if (o.kv_heads == 0) o.kv_heads = o.heads;
+  check<ValueError>(o.kv_heads > 0 && o.heads % o.kv_heads == 0, kName,
+                    "`kv_heads` needs 0 or a positive divisor of `heads` ", o.heads, ", got ",
+                    o.kv_heads);
+  o.out_bias = o.out_bias.value_or(o.bias);
+  check<DTypeError>(o.dtype == float32 || o.dtype == float64, kName,
+                    "needs `dtype` float32 or float64, got ", o.dtype);
+  check<ValueError>(!o.rope || o.d_head % 2 == 0, kName,
+                    "RoPE needs an even `d_head` (by default `d_model` / `heads`), got ", o.d_head);
+  check<ValueError>(o.dropout >= 0 && o.dropout < 1, kName, "needs `dropout` in [0, 1), got ",
+                    o.dropout);
+  check<ValueError>(o.window >= 0, kName, "needs `window` >= 0, got ", o.window);
+  check<ValueError>(o.soft_cap >= 0 && std::isfinite(o.soft_cap), kName,
+                    "needs a finite `soft_cap` >= 0, got ", o.soft_cap);
+  check<ValueError>(!autograd::rounds_to_zero(o.soft_cap, o.dtype), kName, "`soft_cap` ",
+                    o.soft_cap, " is rounded to 0 in ", o.dtype, "; needs 0 or at least 1e-37");
+  const double* factor = std::get_if<double>(&o.scale);
+  check<ValueError>(!factor || std::isfinite(*factor), kName, "needs a finite `scale`, got ",
+                    factor ? *factor : 0);
+  return o;
+}
+
+MultiHeadAttention::MultiHeadAttention(const Options& given, Generator& g)
+    : options(given.checked()) {
+  const Options& o = options;
+  // The weights are drawn in the order of PyTorch. First comes out_proj, which is a Linear: its
+  // bias is drawn and then set to 0. Then come the weights of q, k and v.
+  const Linear out(
+      {.in = o.heads * o.d_value, .out = o.d_model, .bias = *o.out_bias, .dtype = o.dtype}, g);
+  if (out.bias.defined()) init::zeros(out.bias);
+  weights.out_proj_weight = out.weight, weights.out_proj_bias = out.bias;
+  const std::int64_t rows = o.heads * o.d_head + o.kv_heads * (o.d_head + o.d_value);
+  weights.in_proj_weight = empty({rows, o.d_model}, o.dtype).requires_grad_();
+  init::xavier_uniform(weights.in_proj_weight, g);
+  if (o.bias) weights.in_proj_bias = zeros({rows}, o.dtype).requires_grad_();
+  if (o.qk_norm)
+    for (std::optional<RMSNorm>* norm : {&q_norm, &k_norm})
+      norm->emplace(RMSNorm::Options{.dim = o.d_head, .dtype = o.dtype});
+}
+
 Tensor repeat_heads(const Tensor& x, std::int64_t heads) {
   const std::int64_t kv_heads = x.size(1), group = heads / kv_heads;
   if (group == 1) return x;
@@ -78,7 +116,6 @@ double MultiHeadAttention::scale() const {
     case ScaleRule::kInvSqrtModel:
       return 1 / std::sqrt(double(options.d_model));
     case ScaleRule::kNone:
-    case ScaleRule::kLearned:  // forward() multiplies q by the learned scale
       break;
   }
   return 1;
@@ -106,8 +143,6 @@ void MultiHeadAttention::check_inputs(const Tensor& query, const Tensor& key, co
                     ctx.training     ? "training"
                     : options.causal ? "cross attention"
                                      : "attention without a causal mask");
-  check<ValueError>(!ctx.cache || options.alignment == CausalAlignment::kBottomRight, kName,
-                    "a KV cache needs the alignment kBottomRight, got kTopLeft");
 }
 
 AttentionOptions MultiHeadAttention::attention_options(const ForwardContext& ctx) const {
@@ -118,37 +153,31 @@ AttentionOptions MultiHeadAttention::attention_options(const ForwardContext& ctx
                        .soft_cap = o.soft_cap,
                        .causal = o.causal,
                        .window = o.window,
-                       .alignment = o.alignment,
                        .keep = ctx.keep,
-                       .bias = ctx.bias,
-                       .fully_masked = o.fully_masked};
+                       .bias = ctx.bias};
   if (ctx.training) how.dropout = o.dropout, how.generator = ctx.generator;
   return how;
 }
 
-// Computes attention, with the sink if the options have one. Takes q [B, H, Tq, d_head],
-// k [B, H, Tk, d_head] and v [B, H, Tk, d_value]. Returns shape [B, H, Tq, d_value].
-Tensor MultiHeadAttention::attend(const Tensor& q, const Tensor& k, const Tensor& v,
-                                  AttentionOptions how) const {
-  if (options.sink == Sink::kNone) return attention(q, k, v, how);
-  const std::int64_t tq = q.size(2), tk = k.size(2);
-  // The sink is an additional first key. With the alignment kBottomRight, the additional key shifts
-  // the causal mask by one column, so that each query with at least one unmasked key can also read
-  // the sink. With kTopLeft, the mask would not shift. So the causal mask of the Tk keys is made
-  // here, and the sink is added to it below.
-  if (how.causal && how.alignment == CausalAlignment::kTopLeft) {
-    how.keep = how.keep & KeepMask::causal(tq, tk, how.alignment);
-    how.causal = false;
+MultiHeadAttention::QKV MultiHeadAttention::project(const Tensor& query, const Tensor& key,
+                                                    const Tensor& value) const {
+  const Options& o = options;
+  const auto heads_of = [](const Tensor& y, std::int64_t heads) {
+    return reshape(y, {y.size(0), y.size(1), heads, y.size(2) / heads});
+  };
+  if (!grad_enabled() && query.is_same(key) && key.is_same(value)) {
+    const Tensor y = linear(query, weights.in_proj_weight, weights.in_proj_bias);
+    const auto [q, k, v] = unpack_rows(y, o, 2);
+    return {heads_of(q, o.heads), heads_of(k, o.kv_heads), heads_of(v, o.kv_heads)};
   }
-  if (how.window > 0 && how.window < std::max(tq, tk))
-    how.keep = how.keep & KeepMask::sliding_window(tq, tk, how.window, how.alignment);
-  how.window = 0;  // a window in the kernel would hide the sink
-  how.keep = how.keep.with_sink_column(tk);
-  how.bias = how.bias.with_sink_column(sink_logit, tk);
-  const AttentionHooks hooks = how.hooks ? without_sink(*how.hooks) : AttentionHooks();
-  if (how.hooks) how.hooks = &hooks;
-  return attention(q, with_zeros_in_front(k, options.dtype), with_zeros_in_front(v, options.dtype),
-                   how);
+  // If gradients are enabled, three products are computed, and not one product that is sliced into
+  // three parts. The backward pass of the slices would pad three gradients with zeros and sum them.
+  // The results have the same bits.
+  const auto weight = unpack_rows(weights.in_proj_weight, o);
+  const auto bias = unpack_rows(weights.in_proj_bias, o);
+  return {heads_of(linear(query, weight[0], bias[0]), o.heads),
+          heads_of(linear(key, weight[1], bias[1]), o.kv_heads),
+          heads_of(linear(value, weight[2], bias[2]), o.kv_heads)};
 }
 
 Tensor MultiHeadAttention::forward(const Tensor& query, const Tensor& key, const Tensor& value,
@@ -160,13 +189,10 @@ Tensor MultiHeadAttention::forward(const Tensor& query, const Tensor& key, const
   Tensor k = heads_first(ctx.at("hook_k", p.k));
   Tensor v = heads_first(ctx.at("hook_v", p.v));
   if (q_norm) q = (*q_norm)(q), k = (*k_norm)(k);
-  if (head_scale.defined()) q = q * reshape(head_scale, {options.heads, 1, 1});
   if (options.rope) {
-    // The queries have the positions that the causal mask assumes. With the alignment kBottomRight,
-    // these are the positions of the last keys.
+    // The queries have the positions that the causal mask assumes: those of the last keys.
     const std::int64_t cached = ctx.cache ? ctx.cache->position() : 0;
-    const std::int64_t ahead =
-        options.causal ? first_query(q.size(2), k.size(2), options.alignment) : 0;
+    const std::int64_t ahead = options.causal ? k.size(2) - q.size(2) : 0;
     q = rope(q, {.offset = cached + std::max<std::int64_t>(ahead, 0)});
     k = rope(k, {.offset = cached + std::max<std::int64_t>(-ahead, 0)});
   }
@@ -178,11 +204,45 @@ Tensor MultiHeadAttention::forward(const Tensor& query, const Tensor& key, const
   AttentionOptions how = attention_options(ctx);
   const AttentionHooks hooks = ctx.probe ? probe_hooks(ctx) : AttentionHooks();
   if (ctx.probe) how.hooks = &hooks;
-  const Tensor out = attend(q, k, v, how);
   // heads_first() is its own inverse, so z has shape [B, T, H, d].
-  const Tensor z = ctx.at("hook_z", heads_first(out));
+  const Tensor z = ctx.at("hook_z", heads_first(attention(q, k, v, how)));
   ctx.end();
-  return merge_heads(z);
+  const Tensor joined = reshape(z, {z.size(0), z.size(1), options.heads * options.d_value});
+  return linear(joined, weights.out_proj_weight, weights.out_proj_bias);
+}
+
+HeadWeights by_head(const AttentionWeights& weights, const Options& o) {
+  const auto per_head = [](const Tensor& rows, std::int64_t heads) {  // [H d, D] -> [H, D, d]
+    return mT(reshape(rows, {heads, rows.size(0) / heads, rows.size(1)}));
+  };
+  const auto per_head_bias = [](const Tensor& bias, std::int64_t heads) {  // [H d] -> [H, d]
+    return bias.defined() ? reshape(bias, {heads, bias.size(0) / heads}) : bias;
+  };
+  const auto [q, k, v] = unpack_rows(weights.in_proj_weight, o);
+  const auto [q_bias, k_bias, v_bias] = unpack_rows(weights.in_proj_bias, o);
+  const Tensor out = reshape(weights.out_proj_weight, {o.d_model, o.heads, o.d_value});
+  return {.W_Q = per_head(q, o.heads),
+          .W_K = per_head(k, o.kv_heads),
+          .W_V = per_head(v, o.kv_heads),
+          .W_O = permute(out, {1, 2, 0}),
+          .b_Q = per_head_bias(q_bias, o.heads),
+          .b_K = per_head_bias(k_bias, o.kv_heads),
+          .b_V = per_head_bias(v_bias, o.kv_heads),
+          .b_O = weights.out_proj_bias};
+}
+
+AttentionWeights packed(const HeadWeights& h) {
+  const auto rows = [](const Tensor& w) {  // [H, D, d] -> [H d, D]
+    return reshape(mT(w), {w.size(0) * w.size(2), w.size(1)});
+  };
+  const auto flat = [](const Tensor& bias) { return reshape(bias, {-1}); };
+  AttentionWeights w;
+  w.in_proj_weight = cat({rows(h.W_Q), rows(h.W_K), rows(h.W_V)}, 0);
+  if (h.b_Q.defined()) w.in_proj_bias = cat({flat(h.b_Q), flat(h.b_K), flat(h.b_V)}, 0);
+  w.out_proj_weight =
+      reshape(permute(h.W_O, {2, 0, 1}), {h.W_O.size(2), h.W_O.size(0) * h.W_O.size(1)});
+  w.out_proj_bias = h.b_O;
+  return w;
 }
 
 }  // namespace heed::nn

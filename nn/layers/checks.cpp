@@ -80,90 +80,67 @@ const LayerCheck kMlp("nn.MLP", [](SampleGen& g) -> Samples {
   return samples;
 });
 
-MultiHeadAttention::Options attention_options(AttentionForm form) {
-  return {.d_model = 4, .heads = 2, .form = form, .causal = true, .dtype = float64};
-}
+constexpr MultiHeadAttention::Options kAttention = {
+    .d_model = 4, .heads = 2, .causal = true, .dtype = float64};
 const LayerCheck kAttentionLayer("nn.MultiHeadAttention", [](SampleGen& g) -> Samples {
-  Samples samples;
-  for (const std::string& name : enum_names<AttentionForm>()) {
-    const AttentionForm form = *enum_value<AttentionForm>(name);
-    auto o = attention_options(form);
-    samples.push_back(
-        module_sample<MultiHeadAttention>(name + ", causal", o, g.normal({2, 3, 4}), kCall));
-    o.rope = true;
-    o.bias = false;
-    samples.push_back(
-        module_sample<MultiHeadAttention>(name + ", RoPE", o, g.normal({1, 3, 4}), kCall));
-    o = attention_options(form);
-    o.causal = false;
-    o.d_head = 3, o.d_value = 2;
-    const std::int64_t lengths[] = {2, 0};  // all tokens of the second sequence are padding
-    const KeepMask padding = KeepMask::padding(lengths, 4);
-    samples.push_back(module_sample<MultiHeadAttention>(
-        name + ", cross, padding", o, g.normal({2, 3, 4}),
-        [padding, memory = g.normal({2, 4, 4})](auto& m, const Tensor& x) {
-          const Tensor keys = to(memory, dtype_beside(x));
-          return m.forward(x, keys, keys, {.keep = padding});
-        }));
-    samples.push_back(module_sample<MultiHeadAttention>(
-        name + ", query, key, value", o, g.normal({2, 3 + 4 + 4, 4}), [](auto& m, const Tensor& x) {
-          return m.forward(slice(x, 1, 0, 3), slice(x, 1, 3, 7), slice(x, 1, 7, 11));
-        }));
-  }
-  auto o = attention_options(AttentionForm::kSeparate);
-  o.kv_heads = 1, o.k_bias = false, o.scale = 0.7;
+  auto o = kAttention;
+  Samples samples{module_sample<MultiHeadAttention>("causal", o, g.normal({2, 3, 4}), kCall)};
+  o.rope = true;
+  o.bias = false;
+  samples.push_back(module_sample<MultiHeadAttention>("RoPE", o, g.normal({1, 3, 4}), kCall));
+  o = kAttention;
+  o.causal = false;
+  o.d_head = 3, o.d_value = 2;
+  const std::int64_t lengths[] = {2, 0};  // all tokens of the second sequence are padding
+  const KeepMask padding = KeepMask::padding(lengths, 4);
   samples.push_back(module_sample<MultiHeadAttention>(
-      "shared keys and values, no key bias, ALiBi", o, g.normal({2, 3, 4}),
-      [](auto& m, const Tensor& x) {
+      "cross, padding", o, g.normal({2, 3, 4}),
+      [padding, memory = g.normal({2, 4, 4})](auto& m, const Tensor& x) {
+        const Tensor keys = to(memory, dtype_beside(x));
+        return m.forward(x, keys, keys, {.keep = padding});
+      }));
+  samples.push_back(module_sample<MultiHeadAttention>(
+      "query, key, value", o, g.normal({2, 3 + 4 + 4, 4}), [](auto& m, const Tensor& x) {
+        return m.forward(slice(x, 1, 0, 3), slice(x, 1, 3, 7), slice(x, 1, 7, 11));
+      }));
+  o = kAttention;
+  o.kv_heads = 1, o.scale = 0.7;
+  samples.push_back(module_sample<MultiHeadAttention>(
+      "shared keys and values, ALiBi", o, g.normal({2, 3, 4}), [](auto& m, const Tensor& x) {
         return m(x, {.bias = ScoreBias::alibi(2, 3, 3, dtype_beside(x))});
       }));
   return samples;
 });
 const LayerCheck kAttentionOptions("nn.MultiHeadAttention.options", [](SampleGen& g) -> Samples {
-  const auto base = attention_options(AttentionForm::kPackedQKV);
   Samples samples;
   const auto add = [&](const std::string& name, const MultiHeadAttention::Options& o, auto f) {
     samples.push_back(module_sample<MultiHeadAttention>(name, o, g.normal({2, 4, 4}), f));
   };
-  auto o = base;
-  o.scale = ScaleRule::kLearned, o.qk_norm = true, o.rope = true;
-  add("learned scale, QK-norm, RoPE", o, kCall);
-  o = base;
+  auto o = kAttention;
+  o.qk_norm = true, o.rope = true;
+  add("QK-norm, RoPE", o, kCall);
+  o = kAttention;
   o.window = 2;
   add("window", o, kCall);
   o.soft_cap = 0.7, o.causal = false;
   add("window on both sides, soft cap", o, kCall);
-  o = base;
-  o.sink = Sink::kZero, o.kv_heads = 1;
-  add("softmax-one, shared keys and values", o, kCall);
-  o.sink = Sink::kLearned, o.alignment = CausalAlignment::kTopLeft;
-  const std::int64_t lengths[] = {3, 1};
-  add("sink, top left, padding, ALiBi", o,
-      [keep = KeepMask::padding(lengths, 4)](auto& m, const Tensor& x) {
-        return m(x, {.keep = keep, .bias = ScoreBias::alibi(2, 4, 4, dtype_beside(x))});
-      });
-  o = base;
-  o.sink = Sink::kLearned, o.soft_cap = 1.3, o.window = 2, o.qk_norm = true;
-  o.scale = ScaleRule::kLearned;
-  add("sink, soft cap, window, QK-norm, learned scale", o, kCall);
+  o = kAttention;
+  o.soft_cap = 1.3, o.window = 2, o.qk_norm = true;
+  add("soft cap, window, QK-norm", o, kCall);
   return samples;
 });
 const LayerCheck kBlock("nn.Block", [](SampleGen& g) -> Samples {
   Samples samples;
   for (const std::string& name : enum_names<NormPlacement>())
-    samples.push_back(
-        module_sample<Block>("norm " + name,
-                             {.attention = attention_options(AttentionForm::kPackedQKV),
-                              .norm = *enum_value<NormPlacement>(name)},
-                             g.apart({1, 3, 4}), kCall));
-  Block::Options o{.attention = attention_options(AttentionForm::kSeparate)};
-  o.attention.q_bias = false;
-  o.mlp_ratio = 1.25, o.activation = Activation::kSwiglu, o.residual_scale = 0.4;
+    samples.push_back(module_sample<Block>(
+        "norm " + name, {.attention = kAttention, .norm = *enum_value<NormPlacement>(name)},
+        g.apart({1, 3, 4}), kCall));
+  Block::Options o{.attention = kAttention};
+  o.mlp_ratio = 1.25, o.activation = Activation::kSwiglu;
   for (const NormPlacement norm : {NormPlacement::kPre, NormPlacement::kPost}) {
     o.norm = norm, o.norm_kind = NormKind::kRMSNorm;
-    samples.push_back(
-        module_sample<Block>("norm " + enum_name(norm) + ", RMSNorm, SwiGLU, scaled residual", o,
-                             g.apart({1, 3, 4}), kCall));
+    samples.push_back(module_sample<Block>("norm " + enum_name(norm) + ", RMSNorm, SwiGLU", o,
+                                           g.apart({1, 3, 4}), kCall));
   }
   return samples;
 });

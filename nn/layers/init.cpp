@@ -3,8 +3,6 @@
 #include "nn/layers/init.h"
 
 #include <cmath>
-#include <numeric>
-#include <vector>
 
 namespace heed::nn::init {
 
@@ -23,14 +21,8 @@ void fill(const Tensor& p, Draw draw) {
   copy_(p, values);
 }
 
-struct Fans {
-  double in, out;
-};
-Fans fans(std::string_view op, const Tensor& p) {
-  check(p.rank() >= 2, op, "needs a parameter [out, in, ...], got ", p.shape());
-  double field = 1;
-  for (int i = 2; i < p.rank(); ++i) field *= double(p.shape()[i]);
-  return {double(p.size(1)) * field, double(p.size(0)) * field};
+void check_is_matrix(std::string_view op, const Tensor& p) {
+  check(p.rank() == 2, op, "needs a matrix [out, in], got ", p.shape());
 }
 
 }  // namespace
@@ -54,45 +46,18 @@ void normal(const Tensor& p, double mean, double std_dev, Generator& g) {
 }
 
 void xavier_uniform(const Tensor& p, Generator& g) {
-  const Fans fan = fans("xavier_uniform", p);
+  check_is_matrix("xavier_uniform", p);
   if (p.numel() == 0) return;
-  const double bound = std::sqrt(3.0) * std::sqrt(2.0 / (fan.in + fan.out));
+  const double bound = std::sqrt(3.0) * std::sqrt(2.0 / double(p.size(1) + p.size(0)));
   uniform(p, -bound, bound, g);
 }
 
 void kaiming_uniform(const Tensor& p, double a, Generator& g) {
-  const Fans fan = fans("kaiming_uniform", p);
+  check_is_matrix("kaiming_uniform", p);
   if (p.numel() == 0) return;
   const double gain = std::sqrt(2.0 / (1.0 + a * a));
-  const double bound = std::sqrt(3.0) * (gain / std::sqrt(fan.in));
+  const double bound = std::sqrt(3.0) * (gain / std::sqrt(double(p.size(1))));
   uniform(p, -bound, bound, g);
-}
-
-void orthogonal(const Tensor& p, Generator& g) {
-  check(p.rank() == 2, "orthogonal", "needs a matrix, got ", p.shape());
-  const auto rows = std::size_t(p.size(0)), columns = std::size_t(p.size(1));
-  const bool tall = rows > columns;
-  const std::size_t count = tall ? columns : rows, length = tall ? rows : columns;
-  fill(p, [&](auto out) {
-    g.normal(out, 0, 1);
-    // Modified Gram-Schmidt in double precision. It returns the Q for which the diagonal of R is
-    // positive.
-    std::vector<std::vector<double>> basis(count, std::vector<double>(length));
-    for (std::size_t i = 0; i < count; ++i) {
-      std::vector<double>& v = basis[i];
-      const auto index = [&](std::size_t j) { return tall ? j * columns + i : i * columns + j; };
-      for (std::size_t j = 0; j < length; ++j) v[j] = double(out[index(j)]);
-      for (std::size_t b = 0; b < i; ++b) {
-        const double along = std::inner_product(v.begin(), v.end(), basis[b].begin(), 0.0);
-        for (std::size_t j = 0; j < length; ++j) v[j] -= along * basis[b][j];
-      }
-      const double norm = std::sqrt(std::inner_product(v.begin(), v.end(), v.begin(), 0.0));
-      for (std::size_t j = 0; j < length; ++j) {
-        v[j] /= norm;
-        out[index(j)] = typename decltype(out)::value_type(v[j]);
-      }
-    }
-  });
 }
 
 void linear(const Tensor& weight, const Tensor& bias, Generator& g) {
@@ -110,10 +75,9 @@ void gpt2(std::span<const NamedTensor> parameters, std::int64_t layers, Generato
     if (is_bias(n)) {
       zeros(p);
     } else if (p.rank() < 2) {
-      if (n.ends_with("weight")) ones(p);
+      ones(p);
     } else {
-      const bool residual =
-          n.ends_with("proj.weight") || n.ends_with("down.weight") || n.ends_with("W_O");
+      const bool residual = n.ends_with("proj.weight") || n.ends_with("down.weight");
       normal(p, 0, residual ? 0.02 / std::sqrt(2.0 * double(layers)) : 0.02, g);
     }
   }

@@ -1,10 +1,10 @@
 // Initializers: functions that write initial values into parameters, in place.
 //
-// Random values equal those of torch.nn.init bit for bit, except for orthogonal(). Generators in
-// equal states give equal values for tensors of equal shape, in row-major order, whatever the
-// strides of the tensors are. All functions are for leaf tensors of dtype float32 or float64. They
-// throw ValueError for a tensor that was computed by a recorded op. The functions that draw random
-// values throw DTypeError for any other dtype.
+// Random values equal those of torch.nn.init bit for bit. Generators in equal states give equal
+// values for tensors of equal shape, in row-major order, whatever the strides of the tensors are.
+// All functions are for leaf tensors of dtype float32 or float64. They throw ValueError for a
+// tensor that was computed by a recorded op. The functions that draw random values throw DTypeError
+// for any other dtype.
 #pragma once
 
 #include <span>
@@ -25,33 +25,24 @@ void uniform(const Tensor& p, double low, double high, Generator& g = default_ge
 /// 0 <= std_dev < infinity.
 void normal(const Tensor& p, double mean, double std_dev, Generator& g = default_generator());
 
-/// Draws from U(-x, x) with x = sqrt(6 / (fan_in + fan_out)) (Glorot & Bengio 2010). p has shape
-/// [out, in, ...]. If n is the product of the sizes after `in`, then fan_in is `in` times n, and
-/// fan_out is `out` times n. Throws ShapeError if the rank is below 2.
+/// Draws a matrix [out, in] from U(-x, x) with x = sqrt(6 / (in + out)) (Glorot & Bengio 2010).
+/// Throws ShapeError unless p has rank 2.
 void xavier_uniform(const Tensor& p, Generator& g = default_generator());
-/// Draws from U(-x, x) with x = sqrt(3) * sqrt(2 / (1 + a^2)) / sqrt(fan_in) (He et al. 2015, for a
-/// leaky ReLU with negative slope a). The shape of p, fan_in and the errors are as for
-/// xavier_uniform().
+/// Draws a matrix [out, in] from U(-x, x) with x = sqrt(3) * sqrt(2 / (1 + a^2)) / sqrt(in) (He et
+/// al. 2015, for a leaky ReLU with negative slope a). Throws ShapeError unless p has rank 2.
 void kaiming_uniform(const Tensor& p, double a, Generator& g = default_generator());
-
-/// Writes a matrix with orthonormal rows, or orthonormal columns if p has more rows than columns
-/// (Saxe et al. 2014). The values are the matrix Q of the QR decomposition of a matrix that is
-/// drawn from N(0, 1), where the diagonal of R is positive. The result equals
-/// torch.nn.init.orthogonal_ up to rounding. Throws ShapeError unless p has rank 2.
-void orthogonal(const Tensor& p, Generator& g = default_generator());
 
 /// Initializes a linear layer like torch.nn.Linear. Draws `weight` [out, in] with
 /// kaiming_uniform() and a = sqrt(5), which is U(-w, w) with w = 1/sqrt(in). If `bias` [out] is
-/// defined, then draws it from U(-w, w), too. Throws ShapeError if the rank of `weight` is below 2.
+/// defined, then draws it from U(-w, w), too. Throws ShapeError unless `weight` has rank 2.
 void linear(const Tensor& weight, const Tensor& bias, Generator& g = default_generator());
 
 /// Initializes the parameters of a model like GPT-2 (Radford et al. 2019; nanoGPT). The parameters
 /// are initialized in the given order. The rule for a parameter depends on its name and rank:
 /// - a bias (is_bias()) is set to 0;
-/// - a tensor of rank 0 or 1 whose name ends in "weight" (the gain of a norm) is set to 1;
-/// - any other tensor of rank 0 or 1 is not changed;
-/// - any other tensor whose name ends in "proj.weight", "down.weight" or "W_O" (a projection into
-///   the residual stream) is drawn from the normal distribution with mean 0 and standard deviation
+/// - any other tensor of rank 0 or 1 (the gain of a norm) is set to 1;
+/// - any other tensor whose name ends in "proj.weight" or "down.weight" (a projection into the
+///   residual stream) is drawn from the normal distribution with mean 0 and standard deviation
 ///   0.02 / sqrt(2 layers);
 /// - any other tensor is drawn from this distribution with standard deviation 0.02.
 ///

@@ -92,12 +92,8 @@ std::int64_t count_parameters(const M& module) {
   return n;
 }
 
-/// Returns true if the name is that of a bias: its last component ends in "bias", or begins with
-/// "b_" as in TransformerLens ("blocks.0.attn.b_Q").
-inline bool is_bias(std::string_view name) {
-  const std::string_view last = name.substr(name.rfind('.') + 1);
-  return last.ends_with("bias") || last.starts_with("b_");
-}
+/// Returns true if the name is that of a bias: it ends in "bias".
+inline bool is_bias(std::string_view name) { return name.ends_with("bias"); }
 
 /// Calls `f.operator()<T>()` and returns its result. T is float if the parameter is float32, and
 /// double otherwise.

@@ -55,11 +55,6 @@ std::optional<Norm> norm_of(const TransformerOptions& o) {
                .dtype = o.attention.dtype});
 }
 
-double residual_scale_of(const TransformerOptions& o) {
-  if (const double* number = std::get_if<double>(&o.residual_scale)) return *number;
-  return 1 / std::sqrt(2 * double(o.layers));
-}
-
 }  // namespace
 
 bool are_relative(Positions positions) {
@@ -105,11 +100,7 @@ TransformerOptions TransformerOptions::checked() const {
 }
 
 Block::Block(const Options& o, Generator& g)
-    : norm(o.norm),
-      residual_scale(residual_scale_of(o)),
-      ln1(norm_of(o)),
-      ln2(o.mlp ? norm_of(o) : std::nullopt),
-      attn(o.attention, g) {
+    : norm(o.norm), ln1(norm_of(o)), ln2(o.mlp ? norm_of(o) : std::nullopt), attn(o.attention, g) {
   const std::int64_t d_model = o.attention.d_model;
   if (o.mlp)
     mlp.emplace(MLP::Options{.dim = d_model,
@@ -125,7 +116,7 @@ Tensor Block::operator()(const Tensor& x, const ForwardContext& ctx) const {
   const auto sublayer = [&](const Tensor& in, const std::optional<Norm>& ln, std::string_view site,
                             auto layer) {
     const Tensor kept = dropped(layer(pre ? (*ln)(in) : in), attn.options.dropout, ctx);
-    const Tensor out = in + ctx.at(site, residual_scale == 1 ? kept : kept * residual_scale);
+    const Tensor out = in + ctx.at(site, kept);
     return post ? (*ln)(out) : out;
   };
   Tensor h = ctx.at("hook_resid_pre", x);
@@ -166,25 +157,10 @@ Transformer::Transformer(const Options& given, Generator& g)
 }
 
 std::string Block::parameter_name(std::string_view attention) {
-  constexpr std::pair<std::string_view, std::string_view> kNames[] = {{"in_proj_", "qkv."},
-                                                                      {"out_proj.", "proj."},
-                                                                      {"q_proj_", "q."},
-                                                                      {"k_proj_", "k."},
-                                                                      {"v_proj_", "v."}};
-  for (const auto& [from, to] : kNames)
+  for (const auto& [from, to] : {std::pair("in_proj_", "qkv."), {"out_proj.", "proj."}})
     if (attention.starts_with(from))
-      return std::string(to) + std::string(attention.substr(from.size()));
+      return std::string(to) + std::string(attention.substr(std::string_view(from).size()));
   return "attn." + std::string(attention);
-}
-
-Transformer convert(Transformer model, AttentionForm to) {
-  for (Block& block : model.blocks) {
-    MultiHeadAttention& attn = block.attn;
-    attn.weights = convert(attn.weights, attn.options, to);
-    attn.options.form = to;
-  }
-  model.options.attention.form = to;
-  return model;
 }
 
 void extend_context(Transformer& model, std::int64_t context) {

@@ -39,14 +39,6 @@ bool are_relative(Positions positions);
 /// 3.5). In row p, columns 2i and 2i + 1 contain sin and cos of p / 10000^(2i / dim).
 Tensor sinusoidal_positions(std::int64_t count, std::int64_t dim, DType dtype = float32);
 
-/// Rule for the factor by which the output of each sublayer is multiplied before it is added to the
-/// residual stream.
-enum class ResidualRule {
-  kInvSqrtDepth,  ///< 1/sqrt(2 layers), so that the variance of the stream does not grow with depth
-};
-template <>
-inline constexpr auto kEnumNames<ResidualRule> = std::to_array({"1/sqrt-2-layers"});
-
 /// Options of a Transformer and of its blocks.
 struct TransformerOptions {
   std::int64_t vocab = 0;     ///< number of different input tokens; must be set
@@ -66,8 +58,6 @@ struct TransformerOptions {
   Positions positions = Positions::kLearned;  ///< encoding of positions
   NormPlacement norm = NormPlacement::kPre;   ///< placement of the norms
   NormKind norm_kind = NormKind::kLayerNorm;  ///< kind of all norms
-  /// Factor by which the output of each sublayer is multiplied: a rule or a number.
-  std::variant<ResidualRule, double> residual_scale = 1.0;
 
   /// Returns these options with all defaults filled in, also those of `attention`. Throws
   /// DTypeError unless the dtype is float32 or float64. Throws ValueError if another option is out
@@ -83,11 +73,10 @@ struct TransformerOptions {
 struct Block : Module {
   using Options = TransformerOptions;  ///< options of the whole model
   NormPlacement norm;                  ///< placement of the norms
-  double residual_scale;    ///< factor by which the output of each sublayer is multiplied
-  std::optional<Norm> ln1;  ///< norm of attention; empty with NormPlacement::kNone
-  std::optional<Norm> ln2;  ///< norm of the MLP; empty with kNone or without an MLP
-  MultiHeadAttention attn;  ///< first sublayer
-  std::optional<MLP> mlp;   ///< second sublayer; empty if Options::mlp is false
+  std::optional<Norm> ln1;             ///< norm of attention; empty with NormPlacement::kNone
+  std::optional<Norm> ln2;             ///< norm of the MLP; empty with kNone or without an MLP
+  MultiHeadAttention attn;             ///< first sublayer
+  std::optional<MLP> mlp;              ///< second sublayer; empty if Options::mlp is false
 
   /// Draws the parameters of attention and then those of the MLP from g. Throws ValueError or
   /// DTypeError for invalid options.
@@ -97,15 +86,14 @@ struct Block : Module {
   /// d_model].
   ///
   /// A block has the following sites besides those of attn. hook_attn_out and hook_mlp_out are the
-  /// terms that are added to the stream, after dropout and residual_scale. hook_resid_pre is the
+  /// terms that are added to the stream, after dropout. hook_resid_pre is the
   /// stream before the block, and hook_resid_post the stream after it. If the block has an MLP,
   /// hook_resid_mid is the stream between the sublayers. Thus hook_resid_mid = hook_resid_pre +
   /// hook_attn_out. The exception is NormPlacement::kPost, where hook_resid_mid and hook_resid_post
   /// are the outputs of the norms. Throws the errors of MultiHeadAttention::forward().
   Tensor operator()(const Tensor& x, const ForwardContext& ctx = {}) const;
   /// Calls f(name, x) for all parameters and child modules. The names are those of the GPTs in
-  /// tools/peers: ln1, ln2, qkv, proj, up, down and gate. In the form kPerHead, the names of the
-  /// attention weights are those of TransformerLens, such as "attn.W_Q".
+  /// tools/peers: ln1, ln2, qkv, proj, up, down and gate.
   template <class F>
   void visit(F&& f) {
     if (ln1) f("ln1", *ln1);
@@ -173,11 +161,6 @@ struct Transformer : Module {
     if (head) f("head", *head);
   }
 };
-
-/// Returns the model with its attention weights stored in the form `to`. The converted weights are
-/// new tensors: an optimizer that was made with the old weights does not update them. Throws
-/// ValueError if `to` cannot store the weights.
-Transformer convert(Transformer model, AttentionForm to);
 
 /// Lets the model accept sequences of up to `context` tokens; does nothing if it already does. A
 /// table of sinusoidal positions gets more rows. Throws ValueError, and leaves the model unchanged,

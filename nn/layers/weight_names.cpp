@@ -47,7 +47,6 @@ constexpr ParameterNames kParameterNames[] = {
     {"attn.b_O", "", "", "attn.b_O"},
     {"attn.q_norm.weight", "", "", "attn.q_norm.w"},
     {"attn.k_norm.weight", "", "", "attn.k_norm.w"},
-    {"attn.sink", "", "", "attn.sinks"},
     {"up.weight", "up.weight", "mlp.c_fc.weight", "mlp.W_in", true},
     {"up.bias", "up.bias", "mlp.c_fc.bias", "mlp.b_in"},
     {"down.weight", "down.weight", "mlp.c_proj.weight", "mlp.W_out", true},
@@ -119,8 +118,8 @@ void check_expressible(const O& o, WeightNames names) {
   Expressed e{o, names};
   const A& a = o.attention;
   const bool gpt = is_gpt(names), lens = names == kTransformerLens, torch = names == kTorch;
-  e.accept(&O::vocab, &O::classes, &O::layers, &O::context, &A::d_model, &A::form, &A::causal,
-           &A::rope, &A::dropout, &A::dtype);
+  e.accept(&O::vocab, &O::classes, &O::layers, &O::context, &A::d_model, &A::causal, &A::rope,
+           &A::dropout, &A::dtype);
   e.need(gpt, o.positions == Positions::kLearned, &O::positions, "positions", "learned positions");
   e.need(torch, o.positions != Positions::kRope, &O::positions, "positions", "no rotary positions");
   e.need(lens, o.positions != Positions::kSinusoidal, &O::positions, "positions",
@@ -141,29 +140,18 @@ void check_expressible(const O& o, WeightNames names) {
   e.need(names == kGPT2, a.bias, &A::bias, "bias", "biases in all linear layers and norms");
   e.need(lens, !o.mlp || o.activation != Activation::kSwiglu || !a.bias, &A::bias, "bias",
          "no biases in an MLP with swiglu");
-  const bool bias = torch ? *a.out_bias : a.bias;
   const char* const other =
-      bias ? "biases in all linear layers and norms" : "either all biases or none";
-  for (const auto& [key, option] : {std::pair("q_bias", &A::q_bias),
-                                    {"k_bias", &A::k_bias},
-                                    {"v_bias", &A::v_bias},
-                                    {"o_bias", &A::out_bias}})
-    e.need(gpt || torch, a.*option == bias, option, key,
-           torch ? "biases of q, k, v and the output together, or none of them" : other);
-  e.need(gpt, o.norm_bias == bias, &O::norm_bias, "norm_bias", other);
+      a.bias ? "biases in all linear layers and norms" : "either all biases or none";
+  e.need(gpt || torch, a.out_bias == a.bias, &A::out_bias, "o_bias",
+         torch ? "biases of q, k, v and the output together, or none of them" : other);
+  e.need(gpt, o.norm_bias == a.bias, &O::norm_bias, "norm_bias", other);
   e.need(!lens, !a.qk_norm, &A::qk_norm, "qk_norm", "no norms of q and k");
   e.need(!lens, a.soft_cap == 0, &A::soft_cap, "soft_cap", "no soft cap");
-  e.need(!lens, a.sink == Sink::kNone, &A::sink, "sink", "no sinks");
-  e.need(lens, a.sink != Sink::kZero, &A::sink, "sink", "learned sinks or none");
   e.need(gpt, a.window == 0, &A::window, "window", "no window");
   e.need(!lens, a.scale == e.standard.attention.scale, &A::scale, "scale", "1/sqrt-d-head");
-  e.need(lens, shown(a.scale) != enum_name(ScaleRule::kLearned), &A::scale, "scale",
-         "a scale that is not learned");
   e.need(!lens, a.kv_heads == a.heads, &A::kv_heads, "kv_heads", "keys and values for each head");
   e.need(!lens, a.d_head * a.heads == a.d_model, &A::d_head, "d_head", "d-model / heads");
   e.need(true, a.d_value == a.d_head, &A::d_value, "d_value", "values of the width of keys");
-  e.need(!torch, o.residual_scale == e.standard.residual_scale, &O::residual_scale,
-         "residual_scale", "the factor 1");
   check<ValueError>(e.rest == e.standard, "weights", "the model has an option that the names ",
                     enum_name(names),
                     " cannot express; give the options of the library their default values");
@@ -210,20 +198,35 @@ NamedTensor renamed(const NamedTensor& parameter, WeightNames names, bool shares
   return {name_with(*row, name, names, shares_keys), is_transposed ? mT(x) : x};
 }
 
-AttentionForm form_with(WeightNames names, AttentionForm own) {
-  return names == kHeed              ? own
-         : names == kTransformerLens ? AttentionForm::kPerHead
-                                     : AttentionForm::kPackedQKV;
+// Replaces the projection weights of each block by views of them, one matrix per head.
+void split_into_heads(std::vector<NamedTensor>& list, const Transformer& model) {
+  std::erase_if(list, [](const NamedTensor& t) {
+    return t.name.find(".qkv.") != std::string::npos || t.name.find(".proj.") != std::string::npos;
+  });
+  for (std::size_t i = 0; i < model.blocks.size(); ++i) {
+    const MultiHeadAttention& attn = model.blocks[i].attn;
+    const HeadWeights h = by_head(attn.weights, attn.options);
+    for (const auto& [name, x] : {std::pair("W_Q", h.W_Q),
+                                  {"W_K", h.W_K},
+                                  {"W_V", h.W_V},
+                                  {"W_O", h.W_O},
+                                  {"b_Q", h.b_Q},
+                                  {"b_K", h.b_K},
+                                  {"b_V", h.b_V},
+                                  {"b_O", h.b_O}})
+      if (x.defined()) list.push_back({fmt::format("blocks.{}.attn.{}", i, name), x});
+  }
 }
 
 // Returns views of all parameters under the names of another library. If the output layer is tied,
 // its weight is the last one.
 std::vector<NamedTensor> views(const Transformer& model, WeightNames names) {
+  const NoGrad guard;
   const O& o = model.options;
   const bool shares_keys = names == kTransformerLens && o.attention.kv_heads < o.attention.heads;
-  std::vector<NamedTensor> list;
-  for (const NamedTensor& parameter : parameters(model))
-    list.push_back(renamed(parameter, names, shares_keys));
+  std::vector<NamedTensor> own = parameters(model), list;
+  if (names == kTransformerLens) split_into_heads(own, model);
+  for (const NamedTensor& parameter : own) list.push_back(renamed(parameter, names, shares_keys));
   if (o.tied) list.push_back(renamed({"head.weight", model.tok.weight}, names, shares_keys));
   return list;
 }
@@ -271,11 +274,10 @@ bool is_unused(const NamedTensor& t, const O& o, const std::string& path) {
 
 }  // namespace
 
-std::vector<NamedTensor> weights_with_names(Transformer model, WeightNames names) {
+std::vector<NamedTensor> weights_with_names(const Transformer& model, WeightNames names) {
   check_expressible(model.options, names);
-  const AttentionForm form = form_with(names, model.options.attention.form);
   const bool lacks_head = names == kHeed && model.options.tied;  // as parameters()
-  std::vector<NamedTensor> weights = views(convert(std::move(model), form), names);
+  std::vector<NamedTensor> weights = views(model, names);
   if (lacks_head) weights.pop_back();
   return weights;
 }
@@ -310,8 +312,6 @@ Transformer with_weights(Transformer model, SafeTensors file, WeightNames names)
     options.mlp_ratio = 4, options.tied = true;
   }
   check_expressible(options, names);
-  const AttentionForm form = model.options.attention.form;
-  model = convert(std::move(model), form_with(names, form));
   std::vector<NamedTensor> into = views(model, names);
   const auto is_missing = [&](const NamedTensor& t) { return !file.find(t.name).defined(); };
   if (model.options.tied && is_missing(into.back())) into.pop_back();
@@ -325,7 +325,7 @@ Transformer with_weights(Transformer model, SafeTensors file, WeightNames names)
     check<IoError>(compare_tensors(t.tensor, file.find(t.name)).equal_bits(), file.path, t.name,
                    " differs from the weights of the output layer, but the model is tied; "
                    "set `tied` to false");
-  return convert(std::move(model), form);
+  return model;
 }
 
 }  // namespace heed::nn

@@ -18,7 +18,7 @@ enum class WeightNames {
   kNanoGPT,          ///< GPT of nanoGPT, whose linear layers are torch.nn.Linear, [out, in]
   kGPT2,             ///< GPT2LMHeadModel of transformers, whose linear layers are Conv1D, [in, out]
   kTransformerLens,  ///< HookedTransformer of TransformerLens, with one matrix per head
-  kHeed,             ///< parameters() of heed, in the form that attention stores
+  kHeed,             ///< parameters() of heed
 };
 template <>
 inline constexpr auto kEnumNames<WeightNames> = std::to_array({"torch", "nanogpt", "gpt2",
@@ -31,7 +31,7 @@ inline constexpr auto kEnumNames<WeightNames> = std::to_array({"torch", "nanogpt
 ///
 /// Throws ValueError if the other model cannot compute the same logits. The text names an option of
 /// the model, its value, and what the other model has instead.
-std::vector<NamedTensor> weights_with_names(Transformer model, WeightNames names);
+std::vector<NamedTensor> weights_with_names(const Transformer& model, WeightNames names);
 
 ///@{
 /// The way back: weights of another library become those of a model.

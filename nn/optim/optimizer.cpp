@@ -25,7 +25,7 @@ std::vector<ParameterGroup> decay_groups(const std::vector<NamedTensor>& paramet
                                          double weight_decay) {
   ParameterGroup matrices{{}, weight_decay}, vectors{{}, 0};
   for (const NamedTensor& p : parameters)
-    (p.tensor.rank() >= 2 && !is_bias(p.name) ? matrices : vectors).parameters.push_back(p);
+    (p.tensor.rank() >= 2 ? matrices : vectors).parameters.push_back(p);
   return {matrices, vectors};
 }
 

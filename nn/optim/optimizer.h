@@ -22,8 +22,7 @@ struct ParameterGroup {
 };
 
 /// Returns two groups by the rule of nanoGPT: the matrices with this weight decay, and all other
-/// parameters without weight decay. Here a matrix is a tensor of rank 2 or more that is not a bias
-/// (is_bias()), because per-head biases such as b_Q [H, d_head] also have rank 2. For PyTorch's
+/// parameters without weight decay. Here a matrix is a tensor of rank 2 or more. For PyTorch's
 /// default, where all parameters decay, write AdamW({{parameters(model), weight_decay}}).
 std::vector<ParameterGroup> decay_groups(const std::vector<NamedTensor>& parameters,
                                          double weight_decay);

@@ -82,8 +82,7 @@ Tensor cells_of_layer(const std::vector<std::vector<Cell>>& sets, std::int64_t l
   return cut;
 }
 
-double predicted_change(const Transformer& model, const Study& study,
-                        const std::vector<Cell>& cells) {
+double predicted_change(const Study& study, const std::vector<Cell>& cells) {
   if (cells.size() == 1) {
     const Cell& c = cells[0];
     return study.layers[std::size_t(c.head.layer)].cut_prediction.at(
@@ -94,11 +93,10 @@ double predicted_change(const Transformer& model, const Study& study,
   double change = 0;
   for (const std::int64_t layer : layers) {
     const LayerStudy& s = study.layers[std::size_t(layer)];
-    const MultiHeadAttention& attention = model.blocks[std::size_t(layer)].attn;
     const Tensor cut = cells_of_layer({cells}, layer, s.scores.size(1), s.scores.size(2));
     const Tensor scores = to(s.scores, float64);
     const Tensor difference =
-        weights_of(masked_fill(scores, cut, -HUGE_VAL), attention) - weights_of(scores, attention);
+        softmax(masked_fill(scores, cut, -HUGE_VAL), -1) - softmax(scores, -1);
     const Tensor dA = masked_fill(to(s.pattern_grad, float64), le(scores, -HUGE_VAL), 0);
     change += sum(difference * dA).item();
   }
@@ -106,16 +104,15 @@ double predicted_change(const Transformer& model, const Study& study,
 }
 
 // Computes cut_predictions() for some queries of a layer, [B, H, queries, Tk].
-Tensor predict_cuts(const Tensor& scores, const Tensor& pattern_grad,
-                    const MultiHeadAttention& attention) {
-  const Tensor S = to(scores, float64), A = weights_of(S, attention), hidden = le(S, -HUGE_VAL);
+Tensor predict_cuts(const Tensor& scores, const Tensor& pattern_grad) {
+  const Tensor S = to(scores, float64), A = softmax(S, -1), hidden = le(S, -HUGE_VAL);
   const Tensor slope = masked_fill(to(pattern_grad, float64), hidden, 0);
   const Tensor total = sum(A * slope, {-1}, true);
   const Tensor large = gt(A, 0.5), small = A * (total - slope) / masked_fill(1 - A, large, 1);
   if (!any(large).item<bool>()) return small;
   // For a large weight, 1 - A may have lost all its digits, so the softmax of the other scores is
   // computed instead. A row has at most one such weight.
-  const Tensor rest = weights_of(masked_fill(S, large, -HUGE_VAL), attention);
+  const Tensor rest = softmax(masked_fill(S, large, -HUGE_VAL), -1);
   return where(large, sum(rest * slope, {-1}, true) - total, small);
 }
 
@@ -140,8 +137,7 @@ std::vector<Cell> parse_cells(std::string_view what, const std::string& text, st
   return cells;
 }
 
-Tensor cut_predictions(const Tensor& scores, const Tensor& pattern_grad,
-                       const MultiHeadAttention& attention) {
+Tensor cut_predictions(const Tensor& scores, const Tensor& pattern_grad) {
   const NoGrad guard;
   constexpr std::int64_t kQueries = 32;  // at once: float64 maps of long sequences are large
   const std::int64_t queries = scores.size(2), keys = scores.size(3);
@@ -151,7 +147,7 @@ Tensor cut_predictions(const Tensor& scores, const Tensor& pattern_grad,
     const auto part = [&](const Tensor& x) {
       return slice(slice(x, 2, first, end), 3, 0, visible);
     };
-    const Tensor predicted = predict_cuts(part(scores), part(pattern_grad), attention),
+    const Tensor predicted = predict_cuts(part(scores), part(pattern_grad)),
                  hidden = zeros({scores.size(0), scores.size(1), end - first, keys - visible});
     const DType dtype = pattern_grad.dtype();
     parts.push_back(cat({to(predicted, dtype), to(hidden, dtype)}, 3));
@@ -194,7 +190,7 @@ std::vector<Evidence> cut_cells(const BaseRun& run, const Study& study,
     const BaseRun copies = run.repeated(std::ssize(part));
     const auto changes = copies.changes(to_doubles(copies.values_from(start, probe)));
     for (std::size_t i = 0; i < part.size(); ++i) {
-      const double predicted = predicted_change(model, study, part[i]);
+      const double predicted = predicted_change(study, part[i]);
       cuts.push_back(
           {place_of(part[i]), effect_of({changes[i]}), {{"gradient", effect_of({predicted})}}});
       check_finite(changes[i] + predicted, "cut_cells", "the effect of " + cuts.back().place);

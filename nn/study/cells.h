@@ -44,8 +44,7 @@ std::vector<Cell> parse_cells(std::string_view what, const std::string& text, st
 /// Returns the predicted change of L for the cut of each single cell, [B, H, Tq, Tk], and 0
 /// where the mask hides a key. `scores` are the scores after the causal mask, under which the last
 /// query reads the last key, and `pattern_grad` is dL/dA, both [B, H, Tq, Tk].
-Tensor cut_predictions(const Tensor& scores, const Tensor& pattern_grad,
-                       const MultiHeadAttention& attention);
+Tensor cut_predictions(const Tensor& scores, const Tensor& pattern_grad);
 
 /// Measures the cut of each set of cells, all cells of a set at once. The prediction "gradient" is
 /// the sum over the rows of the cells of (A' - A) . dL/dA. The place of the evidence contains the

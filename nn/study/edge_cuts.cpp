@@ -30,7 +30,7 @@ struct EdgeCutter::Base {
   Base(const BaseRun& run_, const Replacement& replaced_) : run(run_), replaced(replaced_) {
     const NoGrad guard;
     for (const Block& b : run.model().blocks)
-      weights.push_back(convert(b.attn.weights, b.attn.options, AttentionForm::kPerHead));
+      weights.push_back(by_head(b.attn.weights, b.attn.options));
     std::vector<std::string_view> sites{"attn.hook_z"};
     if (run.model().options.mlp) sites.insert(sites.end(), {"hook_resid_mid", "hook_mlp_out"});
     RecordedForward pass = record_forward(run.model(), run.batch.inputs, sites);
@@ -50,12 +50,11 @@ struct EdgeCutter::Base {
   const Block& block(std::int64_t layer) const { return run.model().blocks[std::size_t(layer)]; }
   // Returns what an MLP adds to the stream if it reads `mid`.
   Tensor mlp(std::int64_t layer, const Tensor& mid) const {
-    return (*block(layer).mlp)(normed(block(layer).ln2, mid)) * block(layer).residual_scale;
+    return (*block(layer).mlp)(normed(block(layer).ln2, mid));
   }
   // Returns what a head adds to the stream if its output before W_O is z [B or 1, T or 1, d_value].
   Tensor written(const Component& c, const Tensor& z) const {
-    return matmul(z, select(weights[std::size_t(c.layer)].W_O, 0, c.head)) *
-           block(c.layer).residual_scale;
+    return matmul(z, select(weights[std::size_t(c.layer)].W_O, 0, c.head));
   }
   // Returns what a component adds to the stream.
   Tensor output(const Component& c, const Streams& s) const {
@@ -73,7 +72,7 @@ struct EdgeCutter::Base {
 
   BaseRun run;
   Replacement replaced;
-  std::vector<AttentionWeights> weights;  // by layer, kPerHead
+  std::vector<HeadWeights> weights;  // by layer
   Streams streams;
 };
 

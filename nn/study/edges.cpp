@@ -22,13 +22,13 @@ std::int64_t stage_of(const Receiver& r, const Transformer::Options& model) {
 
 namespace {
 
-using W = AttentionWeights;
+using W = HeadWeights;
 
 // Site and weights of queries, keys and values, by Receiver::Kind.
 struct Projection {
   const char* site;
-  Tensor AttentionWeights::*weight;
-  Tensor AttentionWeights::*bias;
+  Tensor W::*weight;
+  Tensor W::*bias;
 };
 constexpr Projection kProjections[] = {
     {"hook_q", &W::W_Q, &W::b_Q}, {"hook_k", &W::W_K, &W::b_K}, {"hook_v", &W::W_V, &W::b_V}};
@@ -87,7 +87,7 @@ Edge parse_edge(std::string_view what, const std::string& text, const Transforme
 
 const char* site_of(Receiver::Kind kind) { return kProjections[kind].site; }
 
-Tensor project(const Receiver& r, const Tensor& x, const AttentionWeights& weights,
+Tensor project(const Receiver& r, const Tensor& x, const HeadWeights& weights,
                const MultiHeadAttention::Options& o) {
   const Projection& p = kProjections[r.kind];
   const std::int64_t head = r.kind == Receiver::kQuery ? r.head : o.kv_head(r.head);

@@ -79,8 +79,7 @@ Values softmax_correction(const Part& part, const HeadIndex& h) {
     const LayerStudy& s = part.at(layer);
     const Tensor hidden = le(s.scores, -HUGE_VAL);
     const Tensor dS = masked_fill(change, hidden, 0), A = to(s.pattern, float64);
-    const Tensor exact =
-        weights_of(to(s.scores, float64) + dS, part.run.model().blocks[std::size_t(layer)].attn);
+    const Tensor exact = softmax(to(s.scores, float64) + dS, -1);
     const Tensor first_order = A * (dS - sum(A * dS, {-1}, true));
     const Tensor dA = masked_fill(to(s.pattern_grad, float64), hidden, 0);
     const Values here = to_doubles(sum((exact - A - first_order) * dA, {1, 2, 3}));

@@ -46,9 +46,8 @@ StreamGradient gradient_after_attention(const StudiedBlock& b) {
   if (b.block.mlp) {
     const Tensor h = b.at.resid_mid;
     if (post) s.residual = g = vjp_at(*b.block.ln2, h + b.at.mlp_out, g);
-    const double scale = b.block.residual_scale;
     const auto mlp = [&](const Tensor& x) {
-      return (*b.block.mlp)(b.has(NormPlacement::kPre) ? (*b.block.ln2)(x) : x) * scale;
+      return (*b.block.mlp)(b.has(NormPlacement::kPre) ? (*b.block.ln2)(x) : x);
     };
     s.mlp = vjp_at(mlp, h, g);
   }
@@ -118,7 +117,7 @@ Routes routes(const Transformer& model, const Study& study, std::int64_t layer) 
   add("residual", stream.residual);
   if (stream.mlp.defined()) add("mlp", stream.mlp);
   const MultiHeadAttention& attn = b.block.attn;
-  const AttentionWeights w = convert(attn.weights, attn.options, AttentionForm::kPerHead);
+  const HeadWeights w = by_head(attn.weights, attn.options);
   const struct {
     const char* route;
     const Tensor &gradient, &weight;

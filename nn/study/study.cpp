@@ -47,8 +47,7 @@ constexpr MapQuantity kMaps[] = {
     M("hook_pattern", "A", "The attention weights: how much each query reads from each key.",
       &L::pattern, false, true,
       {"weights", "Attention weights A", "attention weight",
-       "L1H0 is head 0 of layer 1. Each row is one query's attention and sums to 1 (less with "
-       "a sink)."}),
+       "L1H0 is head 0 of layer 1. Each row is one query's attention and sums to 1."}),
     M("hook_pattern_x_value_norm", "A |v W_O|",
       "The norm of what each query receives from each key: the weight times the norm of the "
       "key's output. A head may rest on a key with a large weight that adds nothing.",
@@ -61,8 +60,7 @@ constexpr MapQuantity kMaps[] = {
       &L::pattern_grad, true, false,
       {"dA", "dL/dA, the gradient of each weight", "dL/dA", "Orange raises L, blue lowers L."}),
     M("hook_attn_scores_grad", "dL/dS",
-      "The effect of a higher score before the softmax on L, per unit. Each row, with its "
-      "sink if there is one, sums to 0.",
+      "The effect of a higher score before the softmax on L, per unit. Each row sums to 0.",
       &L::scores_grad, true, true,
       {"dS", "dL/dS, the gradient of each score", "dL/dS", "Orange raises L, blue lowers L."}),
     M("hook_cut_prediction", "predicted change",
@@ -165,17 +163,15 @@ void record_sites(Probe& probe, const Transformer& model) {
       probe.record(block_site(std::int64_t(l), q.site));
 }
 
-// Returns the norm of v W_O, with the residual scale, for each head and key, [B, H, 1, Tk]. v is
-// [B, T, Hkv, d_value].
+// Returns the norm of v W_O for each head and key, [B, H, 1, Tk]. v is [B, T, Hkv, d_value].
 Tensor value_norms(const Tensor& v, const Block& block) {
   const MultiHeadAttention& attention = block.attn;
-  const Tensor W_O =
-      convert(attention.weights, attention.options, AttentionForm::kPerHead).W_O.detach();
+  const Tensor W_O = by_head(attention.weights, attention.options).W_O.detach();
   const std::int64_t heads = attention.options.heads, group = heads / v.size(2);
-  std::vector<Tensor> by_head;
+  std::vector<Tensor> all;
   for (std::int64_t h = 0; h < heads; ++h)
-    by_head.push_back(norms(matmul(select(v, 2, h / group), select(W_O, 0, h)), {2}));  // [B, T]
-  return unsqueeze(stack(by_head, 1), 2) * block.residual_scale;
+    all.push_back(norms(matmul(select(v, 2, h / group), select(W_O, 0, h)), {2}));  // [B, T]
+  return unsqueeze(stack(all, 1), 2);
 }
 
 LayerStudy read_layer(const Probe& probe, std::int64_t layer, const Block& block) {
@@ -187,7 +183,7 @@ LayerStudy read_layer(const Probe& probe, std::int64_t layer, const Block& block
   }
   s.value_norm = to(value_norms(s.v, block), s.pattern.dtype());
   s.pattern_x_value_norm = s.pattern * s.value_norm;
-  s.cut_prediction = cut_predictions(s.scores, s.pattern_grad, block.attn);
+  s.cut_prediction = cut_predictions(s.scores, s.pattern_grad);
   return s;
 }
 
@@ -234,15 +230,15 @@ void add_weight_norms(std::vector<HeadReport>& heads, const Transformer& model,
           std::ranges::find_if(weights, [&](const Tensor& w) { return w.is_same(t); });
       if (t.defined()) t = gradients[std::size_t(same - weights.begin())];
     });
-    g = convert(g, attention.options, AttentionForm::kPerHead);
+    const HeadWeights of_heads = by_head(g, attention.options);
     for (HeadReport& r : heads) {
       if (r.layer != std::int64_t(l)) continue;
       const std::int64_t kv_head = attention.options.kv_head(r.head);
       const auto norm = [](const Tensor& w, std::int64_t head) {
         return norms(select(w, 0, head), {0, 1}).item();
       };
-      r[kDWQ] = norm(g.W_Q, r.head), r[kDWO] = norm(g.W_O, r.head);
-      r[kDWK] = norm(g.W_K, kv_head), r[kDWV] = norm(g.W_V, kv_head);
+      r[kDWQ] = norm(of_heads.W_Q, r.head), r[kDWO] = norm(of_heads.W_O, r.head);
+      r[kDWK] = norm(of_heads.W_K, kv_head), r[kDWV] = norm(of_heads.W_V, kv_head);
     }
   }
 }

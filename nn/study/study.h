@@ -35,7 +35,7 @@ struct LayerStudy {
   Tensor scores_grad;      ///< [B, H, Tq, Tk], dL/dS
   Tensor pattern;          ///< [B, H, Tq, Tk], the attention weights A
   Tensor pattern_grad;     ///< [B, H, Tq, Tk], dL/dA; may be nonzero where the mask hides a key
-  Tensor value_norm;       ///< [B, H, 1, Tk], |v W_O| of each key, with the residual scale
+  Tensor value_norm;       ///< [B, H, 1, Tk], |v W_O| of each key
   /// [B, H, Tq, Tk], A |v W_O|: the norm of what each key adds to the stream at the query. A head
   /// that rests on a token without content has a large A and a small norm (Kobayashi et al. 2020).
   /// Files do not contain this product.

@@ -39,6 +39,18 @@ const Removed kRemoved[] = {
     {"max-words", Removed::kModel, {"8192"}},
     {"newlines", Removed::kModel, {"lf"}},
     {"task-filler", Removed::kModel, {"blank"}},
+    {"sink", Removed::kModel, {"none"}},
+    {"scale", Removed::kValues, {"learned"}},
+    {"residual-scale", Removed::kModel, {"1"}},
+    {"form", Removed::kModel, {"packed_qkv"}},
+    {"q-bias", Removed::kModel, {"as-bias"}},
+    {"k-bias", Removed::kModel, {"as-bias"}},
+    {"v-bias", Removed::kModel, {"as-bias"}},
+    {"init", Removed::kValues, {"normal", "xavier", "kaiming", "orthogonal", "mup"}},
+    {"q-init", Removed::kTraining, {"as-init"}},
+    {"k-init", Removed::kTraining, {"as-init"}},
+    {"v-init", Removed::kTraining, {"as-init"}},
+    {"o-init", Removed::kTraining, {"as-init"}},
 };
 
 // Returns the configuration with a value for every parameter of its task.
@@ -105,31 +117,19 @@ std::vector<Setting> model_settings(RunConfig& c) {
       {"scale", a.scale, {0, 1000}, "factor of q k^T"},
       {"qk-norm", a.qk_norm, "RMSNorm of q and k, before rotary positions"},
       {"soft-cap", a.soft_cap, {0, 10000}, "C: scores S become C tanh(S / C); 0: no soft cap"},
-      {"sink", a.sink,
-       "attention sink, an extra term in each softmax: score 0, or learned per head"},
       {"window", a.window, Range{0, 65536},
        "number of last tokens that a query may attend to, its own included; 0: all"},
       {"mlp", m.mlp, "an MLP after each attention"},
       {"mlp-act", m.activation, "activation of the MLP; swiglu has a third matrix"},
       {"mlp-ratio", m.mlp_ratio, {0, 64, true}, "width of the MLP divided by d-model"},
       {"bias", a.bias, "biases in linear layers"},
-      {"q-bias", a.q_bias, "as-bias", "bias of queries"},
-      {"k-bias", a.k_bias, "as-bias", "bias of keys"},
-      {"v-bias", a.v_bias, "as-bias", "bias of values"},
       {"o-bias", a.out_bias, "as-bias", "bias of attention's output"},
       {"norm-bias", m.norm_bias, "biases in LayerNorms"},
       {"tied", m.tied, "the output layer uses the weights of the token embedding"},
       {"positions", m.positions, "encoding of positions"},
       {"norm", m.norm, "normalize before (pre) or after (post) each sublayer"},
       {"norm-kind", m.norm_kind, "kind of normalization"},
-      {"residual-scale", m.residual_scale, Range{0, 100, true},
-       "factor of each sublayer's output before it is added to the residual stream"},
-      {"form", a.form, "how the projection weights of q, k and v are stored"},
       {"init", c.init, "distribution of the initial weights"},
-      {"q-init", c.q_init, "as-init", "initial weights of queries"},
-      {"k-init", c.k_init, "as-init", "initial weights of keys"},
-      {"v-init", c.v_init, "as-init", "initial weights of values"},
-      {"o-init", c.o_init, "as-init", "initial weights of attention's output"},
       {"dropout", a.dropout, kShare, "dropout probability"},
       {"dtype", a.dtype, "dtype of weights and arithmetic"}};
 }
@@ -232,9 +232,6 @@ void check_model(const RunConfig& c) {
   check<ValueError>(m.norm != NormPlacement::kNone || m.norm_kind == NormKind::kLayerNorm,
                     "`norm-kind`", enum_name(m.norm_kind),
                     " has no effect with `norm` none; choose `norm` pre or post");
-  check<ValueError>(c.init != Init::kMuP || !m.tied, "`init`",
-                    "mup gives the output layer smaller weights than the embedding, and `tied` "
-                    "makes them the same; leave out `tied`");
 }
 
 }  // namespace

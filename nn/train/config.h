@@ -19,23 +19,17 @@
 namespace heed::nn {
 
 /// Distribution of the initial weights, which nn/train/make_model.cpp draws. Matrices have shape
-/// [out, in]. N(0, s) is the normal distribution with mean 0 and standard deviation s.
+/// [out, in].
 enum class Init {
-  kFanIn,       ///< uniform between -1/sqrt(in) and 1/sqrt(in)
-  kTorch,       ///< PyTorch's default initialization of each layer
-  kGPT2,        ///< N(0, 0.02), with a smaller deviation for matrices that write into the
-                ///< residual stream; see init::gpt2
-  kOnes,        ///< every element is 1
-  kNormal,      ///< N(0, 0.02)
-  kXavier,      ///< init::xavier_uniform
-  kKaiming,     ///< init::kaiming_uniform with a = 0
-  kOrthogonal,  ///< init::orthogonal
-  kMuP,         ///< N(0, 1/sqrt(in)), and N(0, 1/in) for the output layer (Yang et al. 2022)
+  kFanIn,  ///< uniform between -1/sqrt(in) and 1/sqrt(in)
+  kTorch,  ///< PyTorch's default initialization of each layer
+  kGPT2,   ///< normal with standard deviation 0.02, which is smaller for matrices that write into
+           ///< the residual stream; see init::gpt2
+  kOnes,   ///< every element is 1
 };
 
 template <>
-inline constexpr auto kEnumNames<Init> = std::to_array({"fan-in", "torch", "gpt2", "ones", "normal",
-                                                        "xavier", "kaiming", "orthogonal", "mup"});
+inline constexpr auto kEnumNames<Init> = std::to_array({"fan-in", "torch", "gpt2", "ones"});
 /// Optimizer of a run.
 enum class OptimizerKind {
   kAdamW,  ///< nn::AdamW
@@ -63,12 +57,7 @@ struct RunConfig {
                                 .attention = {.d_model = 64, .heads = 2, .bias = false},
                                 .mlp = false,
                                 .positions = Positions::kRope};
-  Init init = Init::kFanIn;    ///< initial weights of matrices; embeddings: see make_model.cpp
-  std::optional<Init> q_init;  ///< initial weights of queries; if unset, `init` is used
-  std::optional<Init> k_init;  ///< initial weights of keys; if unset, `init` is used
-  std::optional<Init> v_init;  ///< initial weights of values; if unset, `init` is used
-  std::optional<Init>
-      o_init;  ///< initial weights of the output projection; if unset, `init` is used
+  Init init = Init::kFanIn;  ///< initial weights of matrices; embeddings: see make_model.cpp
   // start of training
   /// Weights file of an earlier run, from which this run starts (nn/train/source.h). If it is
   /// empty, the initial weights are drawn. A resumed run does not read the file.
@@ -178,7 +167,7 @@ TextOptions text_options(const RunConfig& config);
 Schedule schedule(const RunConfig& config);
 
 /// Returns the model of a run for a task with `vocab` input tokens and `classes` output tokens. Its
-/// initial weights are drawn from `g` as config.init and config.q_init to config.o_init state.
+/// initial weights are drawn from `g` as config.init states.
 /// Throws ValueError if the weights need more memory than is available.
 Transformer make_model(const RunConfig& config, std::int64_t vocab, std::int64_t classes,
                        Generator& g);

@@ -34,7 +34,7 @@ struct Student {
     };
   }
 
-  Tensor operator()(const nn::AttentionWeights& w, const Tensor& x) const {
+  Tensor operator()(const nn::HeadWeights& w, const Tensor& x) const {
     const auto project = [&](const Tensor& W, const Tensor& b) {
       return einsum("batch posn d_model, nheads d_model d_head -> batch posn nheads d_head",
                     {x, W}) +
@@ -94,14 +94,10 @@ std::vector<Mistaken> wrong_students() {
 TEST_CASE("right attention passes: the solution, the one of the notebook, and that of heed") {
   CHECK(check_attention(hidden_attention).message == "right: values and gradients agree");
   CHECK(check_attention(Student()).right());
-  const AttentionFinding own = check_attention([](const nn::AttentionWeights& w, const Tensor& x) {
-    nn::MultiHeadAttention layer({.d_model = 6,
-                                  .heads = 2,
-                                  .d_head = 3,
-                                  .form = nn::AttentionForm::kPerHead,
-                                  .causal = true,
-                                  .dtype = float64});
-    layer.weights = w;
+  const AttentionFinding own = check_attention([](const nn::HeadWeights& w, const Tensor& x) {
+    nn::MultiHeadAttention layer(
+        {.d_model = 6, .heads = 2, .d_head = 3, .causal = true, .dtype = float64});
+    layer.weights = packed(w);
     return layer(x);
   });
   CHECK(own.message == "right: values and gradients agree");
@@ -129,13 +125,13 @@ TEST_CASE("a wrong gradient, an unknown mistake, a blank and a wrong shape are r
   CHECK(unknown.mistakes == std::vector{Mistake::kUnknown});
   CHECK(unknown.message.find("; output at [0, 1, 0] is ") != std::string::npos);
 
-  const auto blank_one = [](const nn::AttentionWeights&, const Tensor&) -> Tensor {
+  const auto blank_one = [](const nn::HeadWeights&, const Tensor&) -> Tensor {
     blank("join_heads");
   };
   CHECK(check_attention(blank_one).message ==
         "join_heads is blank: fill it in, in examples/exercises/attention.cpp");
   const AttentionFinding shape =
-      check_attention([](const nn::AttentionWeights&, const Tensor& x) { return sum(x); });
+      check_attention([](const nn::HeadWeights&, const Tensor& x) { return sum(x); });
   CHECK(!shape.right());
   CHECK(shape.message.find("[2, 5, 6]") != std::string::npos);
 }

@@ -21,17 +21,20 @@ std::vector<Tensor> in_order_of_micro(const Transformer& model, F f) {
   std::vector<Tensor> list = {f(model.tok.weight), f(model.pos->weight)};
   for (const Block& block : model.blocks)
     for (std::int64_t head = 0; head < block.attn.options.heads; ++head) {
-      const AttentionWeights& w = block.attn.weights;
-      for (const Tensor& of_heads : {w.W_Q, w.W_K, w.W_V, w.W_O})
-        list.push_back(select(f(of_heads), 0, head));
+      AttentionWeights w = block.attn.weights;
+      w.visit([&](std::string_view, Tensor& x) {
+        if (x.defined()) x = f(x);
+      });
+      const HeadWeights heads = by_head(w, block.attn.options);
+      for (const Tensor& of_heads : {heads.W_Q, heads.W_K, heads.W_V, heads.W_O})
+        list.push_back(select(of_heads, 0, head));
     }
   list.push_back(f(model.head->weight));
   return list;
 }
 
 // heed train induction --norm none --no-mlp --dtype float64, with the sizes of micro.cpp, a
-// constant learning rate and no clipping. The form per_head changes only how the weights are
-// stored.
+// constant learning rate and no clipping.
 RunConfig config_of_micro() {
   RunConfig config = preset("induction");
   config.batch = 4, config.warmup = 0, config.clip = 0;
@@ -40,7 +43,7 @@ RunConfig config_of_micro() {
   config.model.norm = NormPlacement::kNone, config.model.positions = Positions::kLearned;
   MultiHeadAttention::Options& attention = config.model.attention;
   attention.d_model = micro::kModel, attention.heads = micro::kHeads;
-  attention.dtype = float64, attention.form = AttentionForm::kPerHead;
+  attention.dtype = float64;
   return config;
 }
 

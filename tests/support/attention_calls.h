@@ -49,9 +49,8 @@ struct Call {
   /// scores. A bias of -inf is not included.
   Tensor kept() const {
     KeepMask keep = options.keep;
-    if (options.causal) keep = keep & KeepMask::causal(tq(), tk(), options.alignment);
-    if (options.window > 0)
-      keep = keep & KeepMask::sliding_window(tq(), tk(), options.window, options.alignment);
+    if (options.causal) keep = keep & KeepMask::causal(tq(), tk());
+    if (options.window > 0) keep = keep & KeepMask::sliding_window(tq(), tk(), options.window);
     return keep.defined() ? expand(keep.tensor(), scores) : full(scores, 1, bool8);
   }
   /// Returns bool8 [..., Tq, 1]: true for a fully masked row. All scores of such a row are -inf
@@ -168,7 +167,6 @@ inline Call draw_call(std::mt19937& random) {
     add(shape, hidden > 0 ? "bias with -inf" : "bias", hidden);
   }
   o.causal = one_in(2);
-  o.alignment = pick(random, {CausalAlignment::kBottomRight, CausalAlignment::kTopLeft});
   // If d is 256, only the default scale is used. With a scale of 1, one key would get all weight,
   // and gradients would consist only of rounding errors.
   if (one_in(3) && d < 256) o.scale = pick(random, {1.0, -0.5, 0.05});
@@ -202,10 +200,7 @@ inline Call draw_call(std::mt19937& random) {
     default:
       break;
   }
-  o.fully_masked = pick(
-      random, {FullyMasked::kZero, FullyMasked::kZero, FullyMasked::kUniform, FullyMasked::kError});
-  if (o.fully_masked == FullyMasked::kError && any(c.fully_masked_rows()).item() != 0)
-    o.fully_masked = FullyMasked::kZero;
+  if (one_in(4)) o.fully_masked = FullyMasked::kUniform;
   c.text += o.causal ? " causal" : "";
   c.text += o.fully_masked == FullyMasked::kUniform ? " uniform" : "";
   c.text += o.dropout > 0 ? " dropout " + std::to_string(o.dropout) : "";
@@ -286,11 +281,13 @@ struct RecordedTensors {
                                            "scores' gradient",
                                            "pattern's gradient",
                                            "dropped's gradient"};
-  Tensor x[std::size(kNames)];  // in the order of AttentionHooks::all()
+  Tensor x[std::size(kNames)];
 
   RecordedTensors() {
     std::size_t i = 0;
-    for (AttentionHooks::Observer* observer : hooks.all())
+    for (AttentionHooks::Observer* observer :
+         {&hooks.raw_scores, &hooks.scores, &hooks.pattern, &hooks.dropped, &hooks.raw_scores_grad,
+          &hooks.scores_grad, &hooks.pattern_grad, &hooks.dropped_grad})
       *observer = [&at = x[i++]](const Tensor& seen) { at = seen; };
   }
   RecordedTensors(const RecordedTensors&) = delete;

@@ -33,8 +33,8 @@ struct NamedModel {
   std::string name;
   Transformer::Options options;
 };
-/// Returns variants of `base`. Each variant changes one feature of attention, norm, MLP or residual
-/// stream, and some also change the positions. The last variant combines most of the features.
+/// Returns variants of `base`. Each variant changes one feature of attention, norm or MLP, and some
+/// also change the positions. The last variant combines most of the features.
 inline std::vector<NamedModel> variant_models(const Transformer::Options& base) {
   std::vector<NamedModel> models;
   const auto add = [&](const std::string& name, auto change) {
@@ -43,25 +43,19 @@ inline std::vector<NamedModel> variant_models(const Transformer::Options& base) 
     models.push_back({name, o});
   };
   using O = Transformer::Options;
-  add("learned scale", [](O& o) { o.attention.scale = ScaleRule::kLearned; });
   add("shared keys",
       [](O& o) { o.attention.kv_heads = 1, o.attention.d_head = 6, o.attention.d_value = 3; });
   add("window", [](O& o) { o.attention.window = 2, o.positions = Positions::kAlibi; });
   add("QK-norm", [](O& o) { o.attention.qk_norm = true, o.positions = Positions::kRope; });
   add("soft cap", [](O& o) { o.attention.soft_cap = 0.9, o.positions = Positions::kAlibi; });
-  add("softmax-one", [](O& o) { o.attention.sink = Sink::kZero; });
-  add("sink", [](O& o) { o.attention.sink = Sink::kLearned, o.positions = Positions::kAlibi; });
   add("RMSNorm", [](O& o) { o.norm_kind = NormKind::kRMSNorm; });
   add("SwiGLU", [](O& o) { o.activation = Activation::kSwiglu, o.mlp_ratio = 1.5; });
-  add("scaled residual", [](O& o) { o.residual_scale = ResidualRule::kInvSqrtDepth; });
   add("everything", [](O& o) {
-    o.attention.d_head = 6, o.attention.d_value = 3, o.attention.kv_heads = 1,
-    o.attention.form = AttentionForm::kPerHead;
-    o.attention.q_bias = false, o.attention.out_bias = false, o.norm_kind = NormKind::kRMSNorm;
+    o.attention.d_head = 6, o.attention.d_value = 3, o.attention.kv_heads = 1;
+    o.attention.out_bias = false, o.norm_kind = NormKind::kRMSNorm;
     o.activation = Activation::kSwiglu, o.mlp_ratio = 1.5, o.positions = Positions::kRope;
-    o.attention.scale = ScaleRule::kLearned, o.attention.qk_norm = true, o.attention.soft_cap = 3,
-    o.attention.sink = Sink::kLearned;
-    o.attention.window = 4, o.residual_scale = 0.7;
+    o.attention.scale = 0.7, o.attention.qk_norm = true, o.attention.soft_cap = 3;
+    o.attention.window = 4;
   });
   return models;
 }

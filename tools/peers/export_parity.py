@@ -36,17 +36,16 @@ RUNS = {  # the argument of --names, and the options of heed train
     "torch, post-norm, GELU": ("torch", "--positions learned --heads 2 --norm post --mlp --bias --norm-bias"),
     "torch, ALiBi, window, RMSNorm, SwiGLU": (
         "torch", "--positions alibi --heads 4 --window 5 --norm-kind rmsnorm --mlp --mlp-act swiglu --mlp-ratio 2.5 "
-                 "--no-bias --residual-scale 0.5 --tied --form packed_heads"),
+                 "--no-bias --tied"),
     "nanoGPT": ("nanogpt", f"{GPT} gelu --bias --norm-bias"),
-    "nanoGPT without biases": ("nanogpt", f"{GPT} gelu --no-bias --no-norm-bias --form separate"),
+    "nanoGPT without biases": ("nanogpt", f"{GPT} gelu --no-bias --no-norm-bias"),
     "GPT-2": ("gpt2", f"{GPT} gelu-tanh --bias --norm-bias"),
-    "TransformerLens, learned, tied": ("transformerlens", f"{GPT} gelu --bias --norm-bias --form per_head"),
+    "TransformerLens, learned, tied": ("transformerlens", f"{GPT} gelu --bias --norm-bias"),
     "TransformerLens, RoPE, shared keys, SwiGLU": (
         "transformerlens", "--positions rope --heads 4 --kv-heads 2 --norm-kind rmsnorm --mlp --mlp-act swiglu --no-bias "
-                           "--q-bias yes --k-bias yes --v-bias yes --soft-cap 2 --form packed_qkv"),
-    "TransformerLens, ALiBi, sink, QK-norm": (
-        "transformerlens", "--positions alibi --heads 4 --sink learned --qk-norm --window 6 --norm none --no-mlp --bias "
-                           "--scale none --form per_head"),
+                           "--soft-cap 2"),
+    "TransformerLens, ALiBi, QK-norm": (
+        "transformerlens", "--positions alibi --heads 4 --qk-norm --window 6 --norm none --no-mlp --bias --scale none"),
 }
 
 
@@ -145,14 +144,14 @@ GPT_NAMES = [(r"^transformer\.", ""), (r"^h\.", "blocks."), ("^wte", "tok"), ("^
 RENAMES = {"torch": [(r"attn\.in_proj_", "qkv."), (r"attn\.out_proj", "proj")], "nanogpt": GPT_NAMES, "gpt2": GPT_NAMES,
            "transformerlens": [(r"^embed\.W_E", "tok.weight"), (r"^pos_embed\.W_pos", "pos.weight"),
                                (r"^unembed\.W_U", "head.weight"), (r"^ln_final", "ln"), (r"(ln\w*|norm)\.w$", r"\1.weight"),
-                               (r"(ln\w*)\.b$", r"\1.bias"), ("sinks$", "sink"), (r"mlp\.W_in", "up.weight"),
+                               (r"(ln\w*)\.b$", r"\1.bias"), (r"mlp\.W_in", "up.weight"),
                                (r"mlp\.W_gate", "gate.weight"), (r"mlp\.W_out", "down.weight"), (r"mlp\.b_in", "up.bias"),
                                (r"mlp\.b_out", "down.bias"), (r"attn\._([Wb])", r"attn.\1")]}
 TRANSPOSED = {"gpt2": r"(qkv|proj|up|down)\.weight", "transformerlens": r"(head|up|gate|down)\.weight"}
 
 
 def heeds(names, w, o):
-    """Returns exported weights under heed's names, in heed's layouts and in the form of the run: the way back."""
+    """Returns exported weights under heed's names and in heed's layouts: the way back."""
     own = {}
     for name, x in w.items():
         for pattern, text in RENAMES[names]:
@@ -165,30 +164,19 @@ def heeds(names, w, o):
         block, attention = f"blocks.{l}.", {}
         for name in [n for n in own if re.match(rf"blocks\.{l}\.(qkv|proj|attn\.[Wb]_)", n)]:
             attention[name.removeprefix(block)] = own.pop(name)
-        if names == "transformerlens" and o["form"] == "packed_qkv":
+        if names == "transformerlens":
             attention = packed(attention)
-        elif o["form"] in ("separate", "packed_heads"):
-            attention = unpacked(attention, o)
         own |= {block + name: x for name, x in attention.items()}
     return own
 
 
 def packed(a):
-    """Converts per-head matrices to the form packed_qkv."""
+    """Converts per-head matrices to those of heed."""
     rows = {"qkv.weight": torch.cat([a[f"attn.W_{x}"].mT.flatten(0, 1) for x in "QKV"]),
             "proj.weight": a["attn.W_O"].flatten(0, 1).T}
     if "attn.b_Q" in a:
         rows["qkv.bias"] = torch.cat([a[f"attn.b_{x}"].flatten() for x in "QKV"])
     return rows | ({"proj.bias": a["attn.b_O"]} if "attn.b_O" in a else {})
-
-
-def unpacked(a, o):
-    """Converts the form packed_qkv to the form of the run, without biases of q, k and v."""
-    qkv = a.pop("qkv.weight").chunk(3)
-    if o["form"] == "separate":
-        return a | {f"{n}.weight": x for n, x in zip("qkv", qkv)}
-    heads = [x.unflatten(0, (o["heads"], -1)) for x in qkv]
-    return a | {"qkv.weight": torch.cat(heads, 1)}
 
 
 def randomize(file):

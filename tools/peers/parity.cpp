@@ -54,7 +54,6 @@ struct Attention {
   explicit Attention(const Case& in)
       : model({.d_model = in.file.find("query").size(-1),
                .heads = in.number("heads"),
-               .form = in.flag("separate") ? AttentionForm::kSeparate : AttentionForm::kPackedQKV,
                .bias = in.flag("bias"),
                .causal = in.flag("causal"),
                .dtype = in.dtype()}) {}

@@ -57,20 +57,11 @@ class Case:
     weights: Callable | None = None  # (model, one step's inputs) -> [B, H, Tq, Tk]
 
 
-def attention_case(name, dtype=torch.float64, *, causal=False, cross=False, padded=False,
-                   separate=False, bias=True):
+def attention_case(name, dtype=torch.float64, *, causal=False, cross=False, padded=False, bias=True):
     B, Tq, Tk, d, heads = 3, 7, 9 if cross else 7, 16, 4
 
     def make():
-        # PyTorch stores separate weights only if keys or values have another width than queries. heed always can.
-        other = {"kdim": d + 1, "vdim": d + 1} if separate else {}
-        m = torch.nn.MultiheadAttention(d, heads, bias=bias, batch_first=True, dtype=dtype, **other)
-        if separate:
-            m.kdim = m.vdim = d
-            m.k_proj_weight = torch.nn.Parameter(torch.empty(d, d, dtype=dtype))
-            m.v_proj_weight = torch.nn.Parameter(torch.empty(d, d, dtype=dtype))
-            m._reset_parameters()
-        return m
+        return torch.nn.MultiheadAttention(d, heads, bias=bias, batch_first=True, dtype=dtype)
 
     inputs = {"query": torch.randn(STEPS, B, Tq, d, dtype=dtype),
               "target": torch.randn(STEPS, B, Tq, d, dtype=dtype)}
@@ -94,7 +85,7 @@ def attention_case(name, dtype=torch.float64, *, causal=False, cross=False, padd
     def weights(m, x):
         return attend(m, x, need_weights=True, average_attn_weights=False)[1]
 
-    options = dict(heads=heads, causal=causal, separate=separate, bias=bias)
+    options = dict(heads=heads, causal=causal, bias=bias)
     return Case(f"MHA: {name}", dtype, make, inputs, options, run, weights)
 
 
@@ -120,13 +111,9 @@ def cases():
     yield attention_case("self, causal, padded keys", causal=True, padded=True)
     yield attention_case("cross", cross=True)
     yield attention_case("cross, causal, padded keys", cross=True, causal=True, padded=True)
-    yield attention_case("self, causal, q k v apart", causal=True, separate=True)
-    yield attention_case("cross, q k v apart", cross=True, separate=True)
-    yield attention_case("cross, q k v apart, no bias", cross=True, separate=True, bias=False)
     yield gpt_case("micro")
     yield gpt_case("toy")
     yield attention_case("self, causal", torch.float32, causal=True)
-    yield attention_case("cross, q k v apart", torch.float32, cross=True, separate=True)
     yield gpt_case("micro", torch.float32)
     yield gpt_case("toy", torch.float32)
 

@@ -31,12 +31,10 @@ TASK = ("train induction --task-vocabulary 10 --task-periods 3..8 --context 22 -
 RUNS = {  # options of heed train, and the replacement
     "learned, GELU, biases": ("--positions learned --heads 2 --mlp --bias", "mean"),
     "RoPE, RMSNorm, shared keys, SwiGLU": (
-        "--norm-kind rmsnorm --heads 4 --kv-heads 2 --d-head 6 --d-value 5 --mlp --mlp-act swiglu "
-        "--residual-scale 1/sqrt-2-layers", "resample"),
-    "sinusoidal, no norm, sink, soft cap": (
-        "--norm none --positions sinusoidal --heads 2 --sink learned --soft-cap 2 --scale learned --mlp "
-        "--mlp-act relu --bias", "mean"),
-    "RoPE, QK-norm, 3 layers, no MLP": ("--layers 3 --heads 2 --qk-norm --sink zero --bias", "zero"),
+        "--norm-kind rmsnorm --heads 4 --kv-heads 2 --d-head 6 --d-value 5 --mlp --mlp-act swiglu", "resample"),
+    "sinusoidal, no norm, soft cap": (
+        "--norm none --positions sinusoidal --heads 2 --soft-cap 2 --mlp --mlp-act relu --bias", "mean"),
+    "RoPE, QK-norm, 3 layers, no MLP": ("--layers 3 --heads 2 --qk-norm --bias", "zero"),
     "ALiBi, window, RMSNorm": ("--norm-kind rmsnorm --positions alibi --heads 4 --window 7 --mlp", "mean"),
 }
 
@@ -52,7 +50,6 @@ class Model:
         D, self.layers, self.H, self.T = o["d-model"], o["layers"], o["heads"], o["context"]
         G, self.d = o["kv-heads"] or self.H, o["d-head"] or D // self.H
         self.group, dv = self.H // G, o["d-value"] or self.d
-        self.rs = (2 * self.layers) ** -0.5 if isinstance(o["residual-scale"], str) else o["residual-scale"]
         if o["positions"] == "sinusoidal":
             angles = torch.arange(self.T).double()[:, None] / 10000 ** (torch.arange(0, D, 2).double() / D)
             w["pos.weight"] = torch.stack([angles.sin(), angles.cos()], 2).flatten(1)
@@ -62,8 +59,8 @@ class Model:
             for n, d, x, b, repeats in zip("QKV", (self.d, self.d, dv), W.split(sizes), bias, (1, *[self.group] * 2)):
                 w[f"{n}{l}"] = x.view(-1, d, D).mT.repeat_interleave(repeats, 0)  # [H, D, d]
                 w[f"b{n}{l}"] = b.view(-1, d).repeat_interleave(repeats, 0)
-            w[f"O{l}"] = w[f"blocks.{l}.proj.weight"].T.reshape(self.H, dv, D) * self.rs
-            w[f"bO{l}"] = w.get(f"blocks.{l}.proj.bias", torch.zeros(D).double()) * self.rs
+            w[f"O{l}"] = w[f"blocks.{l}.proj.weight"].T.reshape(self.H, dv, D)
+            w[f"bO{l}"] = w.get(f"blocks.{l}.proj.bias", torch.zeros(D).double())
 
     def norm(self, name, x):
         if name + ".weight" not in self.w:
@@ -83,19 +80,16 @@ class Model:
     def project(self, kind, l, h, x):  # x is a stream after the norm; queries include the scale
         y = x @ self.w[f"{kind}{l}"][h] + self.w[f"b{kind}{l}"][h]
         y = y if kind == "V" else self.norm(f"blocks.{l}.attn.{kind.lower()}_norm", y)
-        scale = self.w[f"blocks.{l}.attn.scale"][h] if self.o["scale"] == "learned" else self.d ** -0.5
-        return y * scale if kind == "Q" else y
+        return y * self.d ** -0.5 if kind == "Q" else y
 
     def slope(self, h):
         return 2 ** (-8 * (h + 1) / self.H) if self.o["positions"] == "alibi" else 0
 
-    def weights(self, l, h, scores, hidden=False):
+    def weights(self, scores, hidden=False):
         """Returns the softmax of scores [..., T, T], without the keys that the mask or `hidden` hide."""
         distance = torch.arange(scores.shape[-1])[:, None] - torch.arange(scores.shape[-1])
         hidden = (distance < 0) | (distance >= (self.o["window"] or self.T)) | hidden
-        sink = self.w.get(f"blocks.{l}.attn.sink", torch.zeros(self.H).double())[h]
-        sink = torch.full_like(scores[..., :1], sink if self.o["sink"] != "none" else -torch.inf)
-        return torch.cat([scores.masked_fill(hidden, -torch.inf), sink], -1).softmax(-1)[..., :-1].nan_to_num()
+        return scores.masked_fill(hidden, -torch.inf).softmax(-1).nan_to_num()
 
     def head(self, l, h, streams, t, cells):
         """Returns z, A, the scores before the mask, and v of a head whose q, k and v read the three streams."""
@@ -104,10 +98,10 @@ class Model:
         scores = self.rotate(q, positions) @ self.rotate(k, positions).mT
         scores = cap * torch.tanh(scores / cap) if cap else scores
         scores = scores - self.slope(h) * (positions[:, None] - positions)
-        A, hidden = self.weights(l, h, scores), torch.zeros(scores.shape[1:], dtype=torch.bool)
+        A, hidden = self.weights(scores), torch.zeros(scores.shape[1:], dtype=torch.bool)
         for *_, i, j in [c for c in cells if c[:2] == (l, h)]:
             hidden[i, j] = True
-        A = A + t * (self.weights(l, h, scores, hidden) - A) if hidden.any() else A
+        A = A + t * (self.weights(scores, hidden) - A) if hidden.any() else A
         return A @ v, A, scores, v
 
     def mlp(self, l, x):
@@ -115,7 +109,7 @@ class Model:
         linear = lambda name, x: x @ self.w[at + name + ".weight"].T + self.w.get(at + name + ".bias", 0)
         up, kind = linear("up", x), self.o["mlp-act"]
         y = act.silu(linear("gate", x)) * up if kind == "swiglu" else {"gelu": act.gelu, "relu": act.relu}[kind](up)
-        return linear("down", y) * self.rs
+        return linear("down", y)
 
     def forward(self, ids, t=0, cut={}, edges=(), cells=()):
         """Returns the values of a pass. cut: component -> value that replaces z or the output of an MLP. edges:

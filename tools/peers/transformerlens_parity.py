@@ -20,7 +20,6 @@ import itertools
 import json
 import math
 import random
-import re
 import subprocess
 import sys
 import tempfile
@@ -37,23 +36,15 @@ BOUND = 1e-9
 COLUMNS = ["logits", "values", "gradients", "scores", "patched", "predicted"]
 TOKENS = "abcdefghij^"  # token i of the task; ^ is never predicted
 TASK = ("train induction --task-vocabulary 10 --task-periods 3..8 --context 24 --layers 2 --d-model 16 "
-        "--form per_head --dtype float64 --steps 80 --lr 0.01 --eval-every 0 --quiet")
+        "--dtype float64 --steps 80 --lr 0.01 --eval-every 0 --quiet")
 RUNS = {
     "learned positions, LayerNorm, GELU": "--positions learned --heads 2 --mlp --bias",
     "RoPE, RMSNorm, attention only": "--norm-kind rmsnorm --heads 2",
     "RoPE, shared keys, soft cap, SwiGLU": "--heads 4 --kv-heads 2 --soft-cap 2 --mlp --mlp-act swiglu "
-                                           "--q-bias yes --k-bias yes --v-bias yes --o-bias yes",
-    "ALiBi, no norm, ReLU, residual scale": "--positions alibi --norm none --heads 4 --mlp --mlp-act relu --bias "
-                                            "--scale none --residual-scale 0.5",
-    "RoPE, sink, window, QK-norm": "--heads 2 --sink learned --window 6 --qk-norm --mlp --mlp-act gelu-tanh",
+                                           "--o-bias yes",
+    "ALiBi, no norm, ReLU": "--positions alibi --norm none --heads 4 --mlp --mlp-act relu --bias --scale none",
+    "RoPE, window, QK-norm": "--heads 2 --window 6 --qk-norm --mlp --mlp-act gelu-tanh",
 }
-
-
-RENAMES = [  # from heed's names of parameters to those of TransformerLens
-    ("^tok.weight", "embed.W_E"), ("^pos.weight", "pos_embed.W_pos"), ("^head.weight", "unembed.W_U"),
-    (r"^ln\.", "ln_final."), (r"(ln\w*|norm)\.weight$", r"\1.w"), (r"(ln\w*)\.bias$", r"\1.b"), ("sink$", "sinks"),
-    (r"up\.weight", "mlp.W_in"), (r"gate\.weight", "mlp.W_gate"), (r"down\.weight", "mlp.W_out"),
-    (r"up\.bias", "mlp.b_in"), (r"down\.bias", "mlp.b_out")]
 
 
 def empty_model(o, vocab, classes, dtype):
@@ -68,25 +59,20 @@ def empty_model(o, vocab, classes, dtype):
         positional_embedding_type={"learned": "standard", "rope": "rotary"}.get(o["positions"], o["positions"]),
         rotary_dim=D // H, rotary_base=10000, rotary_adjacent_pairs=False, use_qk_norm=o["qk-norm"],
         use_attn_scale=o["scale"] != "none", attn_scores_soft_cap=o["soft-cap"] or -1.0,
-        use_attention_sinks=o["sink"] == "learned", use_local_attn=o["window"] > 0, window_size=o["window"] or None,
+        use_local_attn=o["window"] > 0, window_size=o["window"] or None,
         attn_types=["local"] * o["layers"] if o["window"] else None, default_prepend_bos=False, device="cpu",
         dtype=dtype))
 
 
-def build(run):
+def build(heed, run):
     """Returns a HookedTransformer with the weights of a run."""
-    o = tomllib.loads((run / "config.toml").read_text())["train"]
-    w = load_file(run / "model.safetensors")
-    shares_keys, scale = 0 < o["kv-heads"] < o["heads"], o["residual-scale"]
-    model = empty_model(o, len(w["tok.weight"]), len(w["head.weight"]), torch.float64)
+    o, file = tomllib.loads((run / "config.toml").read_text())["train"], run / "transformerlens.safetensors"
+    subprocess.run([heed, "export", run, "--names", "transformerlens", "--out", file], check=True,
+                   stdout=subprocess.DEVNULL)
+    w = load_file(file)
+    model = empty_model(o, len(w["embed.W_E"]), w["unembed.W_U"].shape[1], torch.float64)
     own = model.state_dict()  # the biases are 0, also those that the run does not have
-    for name, x in w.items():
-        x = x * scale if re.search("[Wb]_O|down", name) else x
-        x = x.T if re.search("(head|up|gate|down).weight", name) else x
-        for pattern, text in RENAMES + ([(r"attn\.([Wb]_[KV])", r"attn._\1")] if shares_keys else []):
-            name = re.sub(pattern, text, name)
-        own[name] = x
-    model.load_state_dict(own, strict=True)
+    model.load_state_dict(own | w, strict=True)
     return model.eval()
 
 
@@ -202,7 +188,7 @@ def compare_logits(model, study, prompt, found):
 def compare(heed, options, folder):
     run, prompt, found = folder / "run", "".join(random.choices(TOKENS[:10], k=5)) * 3, {c: [] for c in COLUMNS}
     subprocess.run([heed, *TASK.split(), *options.split(), "--out", run], check=True, stdout=subprocess.DEVNULL)
-    model = build(run)
+    model = build(heed, run)
 
     def study(*arguments):
         command = [heed, "study", run, *arguments, "--out", folder / "study", "--overwrite", "--json"]

@@ -31,19 +31,18 @@ struct ScoreStrides {
 
 /// The arguments of attention that do not depend on the scalar type: sizes, and the keys that each
 /// query may read. Query i may read key j unless `causal`, `window` or `keep` forbids it, or a bias
-/// of -inf. The position of query i among the keys is first_query + i.
+/// of -inf. The position of query i among the keys is i + tk - tq.
 struct AttentionShape {
-  int lead_axes = 0;             ///< number of leading axes
-  LeadAxes lead = {};            ///< size of each leading axis
-  std::int64_t tq = 0;           ///< number of queries
-  std::int64_t tk = 0;           ///< number of keys and values
-  std::int64_t d = 0;            ///< size of a query and of a key, at most kMaxHead
-  std::int64_t d_value = 0;      ///< size of a value, at most kMaxHead
-  std::int64_t first_query = 0;  ///< position of query 0 among the keys
-  bool causal = false;           ///< if true, keys after the query's position are hidden
-  std::int64_t window = 0;       ///< if not 0, keys at distance `window` or farther are hidden
-  const bool* keep = nullptr;    ///< keep-mask [leading axes, tq, tk] or null; true = may attend
-  ScoreStrides keep_at;          ///< strides of `keep`
+  int lead_axes = 0;           ///< number of leading axes
+  LeadAxes lead = {};          ///< size of each leading axis
+  std::int64_t tq = 0;         ///< number of queries
+  std::int64_t tk = 0;         ///< number of keys and values
+  std::int64_t d = 0;          ///< size of a query and of a key, at most kMaxHead
+  std::int64_t d_value = 0;    ///< size of a value, at most kMaxHead
+  bool causal = false;         ///< if true, keys after the query's position are hidden
+  std::int64_t window = 0;     ///< if not 0, keys at distance `window` or farther are hidden
+  const bool* keep = nullptr;  ///< keep-mask [leading axes, tq, tk] or null; true = may attend
+  ScoreStrides keep_at;        ///< strides of `keep`
 
   /// Returns the number of heads, the product of the sizes of the leading axes.
   std::int64_t heads() const {

@@ -36,13 +36,13 @@ class VisibleKeys {
   /// causal_end(i)).
   std::int64_t causal_end(std::int64_t i) const {
     if (!a_.causal) return a_.tk;
-    return std::clamp<std::int64_t>(i + 1 + a_.first_query, 0, a_.tk);
+    return std::clamp<std::int64_t>(i + 1 + a_.tk - a_.tq, 0, a_.tk);
   }
   /// Returns the keys that causality and the window allow query i to read.
   KeyRange row(std::int64_t i) const {
     KeyRange keys{0, causal_end(i)};
     if (a_.window == 0) return keys;
-    const std::int64_t at = i + a_.first_query;
+    const std::int64_t at = i + a_.tk - a_.tq;
     keys.end = std::clamp<std::int64_t>(at + window_, 0, keys.end);
     keys.begin = std::clamp<std::int64_t>(at + 1 - window_, 0, keys.end);
     return keys;

@@ -15,14 +15,12 @@ namespace {
 std::vector<std::int64_t> distinguished(std::vector<std::int64_t> seen,
                                         const Transformer::Options& model) {
   if (!are_relative(model.positions)) return seen;
-  const bool counts = model.attention.sink != Sink::kNone;
   // A weighted mean of equal values is this value, however many there are.
-  if (!counts && std::ranges::all_of(seen, [&](std::int64_t x) { return x == seen[0]; }))
-    return {seen[0]};
+  if (std::ranges::all_of(seen, [&](std::int64_t x) { return x == seen[0]; })) return {seen[0]};
   if (model.layers > 1 || model.positions != Positions::kNone) return seen;
   std::map<std::int64_t, std::int64_t> times;
   for (const std::int64_t x : seen) ++times[x];
-  std::int64_t divisor = counts ? 1 : 0;
+  std::int64_t divisor = 0;
   for (const auto& [token, n] : times) divisor = std::gcd(divisor, n);
   std::vector<std::int64_t> shares{seen.back()};
   for (const auto& [token, n] : times) shares.insert(shares.end(), {token, n / divisor});

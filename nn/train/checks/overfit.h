@@ -10,7 +10,7 @@ namespace heed::nn {
 /// Returns the lowest mean loss that a model with these options can have on the batch, in nats per
 /// target: the entropy of the next token given all that the model can distinguish. It can
 /// distinguish the beginnings of sequences, or the last tokens if `window` is set. Without absolute
-/// positions and sinks, a model cannot count equal tokens with no other token before them; one
+/// positions, a model cannot count equal tokens with no other token before them; one
 /// layer without positions distinguishes only the share of each token and the last token. The
 /// result is above 0 if equal beginnings continue with different tokens.
 double entropy_floor(const Batch& batch, const Transformer::Options& model);

@@ -12,7 +12,7 @@ double flops_per_token(const Transformer& model) {
   for (const NamedTensor& p : parameters(model)) {
     const bool looked_up =
         p.name == "pos.weight" || (p.name == "tok.weight" && !model.options.tied);
-    if (p.tensor.rank() >= 2 && !is_bias(p.name) && !looked_up) in_products += p.tensor.numel();
+    if (p.tensor.rank() >= 2 && !looked_up) in_products += p.tensor.numel();
   }
   const Transformer::Options& o = model.options;
   return 6.0 * double(in_products) + 6.0 * double(o.layers * o.context * o.attention.heads *

@@ -21,7 +21,6 @@ struct RandomCall {
     };
     a.lead_axes = 2, a.lead = {2, 3};
     a.tq = pick({1, 5, 47, 48, 49, 100, 200}), a.tk = pick({1, 7, 383, 384, 385, 800});
-    a.first_query = pick({0, a.tk - a.tq});
     a.causal = random() % 2 == 0;
     a.window = pick({0, 0, 1, 3, 48, 100, 400, I{1} << 60});
     if (random() % 3 == 0) return;
@@ -46,7 +45,7 @@ struct RandomCall {
   }
   // Returns true if query i of head (x, y) may read key j.
   bool may_read(I x, I y, I i, I j) const {
-    const I distance = j - (i + a.first_query);
+    const I distance = j - (i + a.tk - a.tq);
     if (a.causal && distance > 0) return false;
     if (a.window > 0 && std::abs(distance) >= a.window) return false;
     return !a.keep || a.keep[x * a.keep_at.lead[0] + y * a.keep_at.lead[1] + i * a.keep_at.row +
@@ -60,7 +59,7 @@ TEST_CASE("VisibleKeys agrees with a count of the cells, per row, per tile and i
   for (int n = 0; n < (kSanitized ? 100 : 200); ++n) {
     const RandomCall c(random);
     const AttentionShape& a = c.a;
-    CAPTURE(n, a.tq, a.tk, a.first_query, a.causal, a.window, a.keep != nullptr);
+    CAPTURE(n, a.tq, a.tk, a.causal, a.window, a.keep != nullptr);
     const VisibleKeys visible(a);
     for (I x = 0; x < 2; ++x)
       for (I y = 0; y < 3; ++y) {

@@ -25,9 +25,8 @@ struct MaskedCall {
   // Returns bool8 [tq, tk]: true where a query may read a key or, if `values` is true, a value.
   Tensor readable(bool values) const {
     KeepMask keep = options.keep & KeepMask(full({1, 1, tq, tk}, 1, bool8));
-    if (options.causal) keep = keep & KeepMask::causal(tq, tk, options.alignment);
-    if (options.window > 0)
-      keep = keep & KeepMask::sliding_window(tq, tk, options.window, options.alignment);
+    if (options.causal) keep = keep & KeepMask::causal(tq, tk);
+    if (options.window > 0) keep = keep & KeepMask::sliding_window(tq, tk, options.window);
     if (options.bias.defined()) keep = keep & KeepMask(ne(options.bias.tensor(), -kInf));
     const Tensor may = select(reshape(keep.tensor(), {-1, tq, tk}), 0, 0);
     if (!values || options.fully_masked != FullyMasked::kUniform) return may;
@@ -41,7 +40,6 @@ std::vector<MaskedCall> masked_calls(Int t, DType dtype) {
   const Tensor bias = masked_fill(randn({t, t}, dtype, g), bernoulli(0.4, {t, t}, g), -kInf);
   static const AttentionHooks hooks{.on_raw_scores = [](const Tensor& x) { return tanh(x); }};
   return {{"causal", t, t, {.causal = true}},
-          {"top left", t, t + 3, {.causal = true, .alignment = CausalAlignment::kTopLeft}},
           {"window", t, t, {.window = 2}},
           {"causal window", t, t, {.causal = true, .window = 3}},
           {"keep", t, t, {.keep = keep}},

@@ -83,17 +83,4 @@ TEST_CASE("a setting accepts a name or a number") {
       "f:2: scale needs a number, or a name in quotes, got true");
 }
 
-TEST_CASE("a setting of an optional enum has a name for no value") {
-  std::optional<Rule> value;
-  const Setting rule("rule", value, "as-other", "of this");
-  CHECK(rule.description() == "of this: as-other, half or one (default: as-other)");
-  CHECK(rule.get() == "as-other");
-  rule.set("--rule", "one");
-  CHECK(value == Rule::kOne);
-  CHECK(rule.get() == "one");
-  rule.set("--rule", "as-other");
-  CHECK(!value);
-  CHECK(!rule.problem("--rule", "two").empty());
-}
-
 }  // namespace

@@ -47,34 +47,30 @@ TEST_CASE("the scale rules") {
 }
 
 TEST_CASE("cross attention under causality, padding and a learned bias") {
-  for (const CausalAlignment alignment :
-       {CausalAlignment::kBottomRight, CausalAlignment::kTopLeft}) {
-    const MultiHeadAttention layer = random_layer(
-        {.d_model = 12, .heads = 3, .causal = true, .alignment = alignment, .dtype = float64});
-    const std::int64_t lengths[] = {6, 3};
-    const Tensor table = draw({3, 5, 6}, 8).requires_grad_();
-    Probe probe;
-    probe.record("hook_attn_scores").record("hook_pattern").record("hook_q").record("hook_k");
-    const Tensor x = draw({2, 5, 12}, 3), memory = draw({2, 6, 12}, 4);
-    const Tensor y = layer.forward(
-        x, memory, memory,
-        {.probe = &probe, .keep = KeepMask::padding(lengths, 6), .bias = ScoreBias(table)});
-    const Tensor dbias = grad(y, {table}, {.grad_output = draw(y.shape(), 5)})[0];
-    // The gradient of the bias table is the gradient of the scores, summed over the batch.
-    CHECK(close(dbias, sum(probe.value("hook_attn_scores_grad"), {0})));
-    const Tensor q = permute(probe.value("hook_q"), {0, 2, 1, 3}),
-                 k = permute(probe.value("hook_k"), {0, 2, 3, 1});
-    const Tensor raw = matmul(q, k) / 2.0 + table.detach();
-    const std::int64_t ahead = alignment == CausalAlignment::kBottomRight ? 1 : 0;
-    for (std::int64_t b = 0; b < 2; ++b)
-      for (std::int64_t i = 0; i < 5; ++i)
-        for (std::int64_t j = 0; j < 6; ++j) {
-          const bool may = j <= i + ahead && j < lengths[b];
-          const double score = probe.value("hook_attn_scores").at({b, 1, i, j});
-          CHECK((may ? std::abs(score - raw.at({b, 1, i, j})) < 1e-12 : score == -kInf));
-          if (!may) CHECK(probe.value("hook_pattern").at({b, 1, i, j}) == 0);
-        }
-  }
+  const MultiHeadAttention layer =
+      random_layer({.d_model = 12, .heads = 3, .causal = true, .dtype = float64});
+  const std::int64_t lengths[] = {6, 3};
+  const Tensor table = draw({3, 5, 6}, 8).requires_grad_();
+  Probe probe;
+  probe.record("hook_attn_scores").record("hook_pattern").record("hook_q").record("hook_k");
+  const Tensor x = draw({2, 5, 12}, 3), memory = draw({2, 6, 12}, 4);
+  const Tensor y = layer.forward(
+      x, memory, memory,
+      {.probe = &probe, .keep = KeepMask::padding(lengths, 6), .bias = ScoreBias(table)});
+  const Tensor dbias = grad(y, {table}, {.grad_output = draw(y.shape(), 5)})[0];
+  // The gradient of the bias table is the gradient of the scores, summed over the batch.
+  CHECK(close(dbias, sum(probe.value("hook_attn_scores_grad"), {0})));
+  const Tensor q = permute(probe.value("hook_q"), {0, 2, 1, 3}),
+               k = permute(probe.value("hook_k"), {0, 2, 3, 1});
+  const Tensor raw = matmul(q, k) / 2.0 + table.detach();
+  for (std::int64_t b = 0; b < 2; ++b)
+    for (std::int64_t i = 0; i < 5; ++i)
+      for (std::int64_t j = 0; j < 6; ++j) {
+        const bool may = j <= i + 1 && j < lengths[b];
+        const double score = probe.value("hook_attn_scores").at({b, 1, i, j});
+        CHECK((may ? std::abs(score - raw.at({b, 1, i, j})) < 1e-12 : score == -kInf));
+        if (!may) CHECK(probe.value("hook_pattern").at({b, 1, i, j}) == 0);
+      }
 }
 
 TEST_CASE("masks and biases are distinct types, and a mask is true where a query may attend") {
@@ -122,28 +118,114 @@ TEST_CASE("scores, weights and dropped weights are computed per head") {
   CHECK(close(sum(probe.value("hook_pattern"), {-1}), ones({2, 3, 4}, float64)));
 }
 
-TEST_CASE("query, key and value may be three tensors, in every stored form") {
+TEST_CASE("query, key and value may be three tensors") {
   const Options o{.d_model = 12, .heads = 3, .kv_heads = 3, .causal = true, .dtype = float64};
-  const MultiHeadAttention packed = random_layer(o);
+  const MultiHeadAttention layer = random_layer(o);
   const Tensor query = draw({2, 5, 12}, 3), key = draw({2, 6, 12}, 4), value = draw({2, 6, 12}, 5);
   const auto heads = [&](const Tensor& x, std::int64_t which) {
     const std::int64_t begin = 12 * which, end = begin + 12;
-    const Tensor rows = linear(x, slice(packed.weights.in_proj_weight, 0, begin, end),
-                               slice(packed.weights.in_proj_bias, 0, begin, end));
+    const Tensor rows = linear(x, slice(layer.weights.in_proj_weight, 0, begin, end),
+                               slice(layer.weights.in_proj_bias, 0, begin, end));
     return permute(reshape(rows, {2, x.size(1), 3, 4}), {0, 2, 1, 3});
   };
   const Tensor z =
       attention(heads(query, 0), heads(key, 1), heads(value, 2), {.scale = 0.5, .causal = true});
   const Tensor expected = linear(reshape(permute(z, {0, 2, 1, 3}), {2, 5, 12}),
-                                 packed.weights.out_proj_weight, packed.weights.out_proj_bias);
-  for (const AttentionForm form : {AttentionForm::kPackedQKV, AttentionForm::kSeparate,
-                                   AttentionForm::kPackedHeads, AttentionForm::kPerHead}) {
-    Options stored = o;
-    stored.form = form;
-    MultiHeadAttention layer(stored);
-    layer.weights = convert(packed.weights, o, form);
-    CHECK(close(layer.forward(query, key, value), expected));
-    CHECK(same_bits(layer.forward(query, query, query), layer(query)));
+                                 layer.weights.out_proj_weight, layer.weights.out_proj_bias);
+  CHECK(close(layer.forward(query, key, value), expected));
+  CHECK(same_bits(layer.forward(query, query, query), layer(query)));
+}
+
+// Returns the weights of a layer that are defined.
+std::vector<Tensor> tensors_of(AttentionWeights weights) {
+  std::vector<Tensor> list;
+  weights.visit([&](std::string_view, const Tensor& x) {
+    if (x.defined()) list.push_back(x);
+  });
+  return list;
+}
+
+TEST_CASE(
+    "by_head() gives the matrices of notebook 1, packed() is its inverse, and both carry "
+    "gradients") {
+  for (const bool bias : {true, false}) {
+    const MultiHeadAttention layer = random_layer({.d_model = 12,
+                                                   .heads = 4,
+                                                   .d_head = 5,
+                                                   .d_value = 3,
+                                                   .kv_heads = 2,
+                                                   .bias = bias,
+                                                   .causal = true,
+                                                   .dtype = float64});
+    const HeadWeights w = by_head(layer.weights, layer.options);
+    CHECK(w.W_Q.shape() == Shape{4, 12, 5});
+    CHECK(w.W_K.shape() == Shape{2, 12, 5});
+    CHECK(w.W_V.shape() == Shape{2, 12, 3});
+    CHECK(w.W_O.shape() == Shape{4, 3, 12});
+    const Tensor x = draw({2, 5, 12}, 3), dy = draw({2, 5, 12}, 5);
+    const auto project = [&](const Tensor& weight, const Tensor& b) {
+      const Tensor y =
+          einsum("batch pos d_model, head d_model d_head -> batch head pos d_head", {x, weight});
+      return repeat_heads(b.defined() ? y + unsqueeze(b, 1) : y, 4);
+    };
+    const Tensor z = attention(project(w.W_Q, w.b_Q), project(w.W_K, w.b_K), project(w.W_V, w.b_V),
+                               {.causal = true});
+    Tensor y =
+        einsum("batch head pos d_head, head d_head d_model -> batch pos d_model", {z, w.W_O});
+    if (bias) y = y + w.b_O;
+    CHECK(close(layer(x), y));
+    MultiHeadAttention again(layer.options);
+    again.weights = packed(w);
+    const auto leaves = tensors_of(layer.weights), back = tensors_of(again.weights);
+    REQUIRE((leaves.size() == (bias ? 4u : 2u) && back.size() == leaves.size()));
+    const auto want = grad(layer(x), leaves, {.grad_output = dy}),
+               through_heads = grad(y, leaves, {.grad_output = dy, .retain_graph = true}),
+               through_both = grad(again(x), leaves, {.grad_output = dy});
+    for (std::size_t i = 0; i < leaves.size(); ++i) {
+      CHECK(same_bits(back[i], leaves[i]));
+      CHECK(close(through_heads[i], want[i]));
+      CHECK(close(through_both[i], want[i]));
+    }
+  }
+}
+
+TEST_CASE("heads that share keys and values equal heads with copies of them") {
+  for (const std::int64_t kv : {1, 2}) {
+    Options o{.d_model = 12, .heads = 4, .d_head = 3, .kv_heads = kv, .dtype = float64};
+    const MultiHeadAttention grouped = random_layer(o);
+    o.kv_heads = 4;
+    MultiHeadAttention full_layer(o);
+    const std::vector<std::int64_t> shared = {0, 0, kv / 2, kv / 2};
+    HeadWeights copies = by_head(grouped.weights, grouped.options);
+    for (Tensor* w : {&copies.W_K, &copies.W_V, &copies.b_K, &copies.b_V})
+      *w = index_select(*w, 0, from_data(shared, {4}));
+    full_layer.weights = packed(copies);
+    const Tensor x = draw({2, 5, 12}, 3);
+    CHECK(close(grouped(x), full_layer(x)));
+  }
+}
+
+TEST_CASE("the output projection may have a bias if the others have none, and the reverse") {
+  for (const bool out : {true, false}) {
+    const MultiHeadAttention layer(
+        {.d_model = 4, .heads = 2, .bias = !out, .out_bias = out, .dtype = float64});
+    CHECK(layer.weights.in_proj_bias.defined() != out);
+    CHECK(layer.weights.out_proj_bias.defined() == out);
+  }
+}
+
+TEST_CASE("a layer draws its weights like torch.nn.MultiheadAttention, with and without biases") {
+  for (const bool bias : {true, false}) {
+    Generator g(9), same(9);
+    const MultiHeadAttention layer({.d_model = 8, .heads = 2, .bias = bias}, g);
+    // A layer without a bias draws no values for the bias.
+    const Linear out({.in = 8, .out = 8, .bias = bias}, same);
+    const Tensor in = empty({24, 8});
+    init::xavier_uniform(in, same);
+    CHECK(same_bits(layer.weights.out_proj_weight, out.weight));
+    CHECK(same_bits(layer.weights.in_proj_weight, in));
+    CHECK(layer.weights.out_proj_bias.defined() == bias);
+    if (bias) CHECK(largest(layer.weights.out_proj_bias) == 0);
   }
 }
 
@@ -165,12 +247,6 @@ TEST_CASE("RoPE gives queries the positions that the causal mask assumes") {
   const Tensor x = draw({2, 7, 12}, 3), all = layer(x);
   // The last three queries with all keys give the last rows of the full forward pass.
   CHECK(close(layer.forward(slice(x, 1, 4, 7), x, x), slice(all, 1, 4, 7)));
-  // With the alignment kTopLeft, the first three queries with all keys give the first three rows.
-  Options top = o;
-  top.alignment = CausalAlignment::kTopLeft;
-  MultiHeadAttention top_left(top);
-  top_left.weights = convert(layer.weights, o, o.form);
-  CHECK(close(top_left.forward(slice(x, 1, 0, 3), x, x), slice(all, 1, 0, 3)));
   // With more queries than keys, the last query has the position of the last key.
   const Tensor end = slice(x, 1, 4, 7), few = layer.forward(x, end, end);
   CHECK(close(slice(few, 1, 4, 7), layer(end)));

@@ -141,8 +141,7 @@ TEST_CASE("hook_attn_out and hook_mlp_out are the terms added to the stream") {
       Generator g(3), dropout(5);
       const Block block({.attention = {.d_model = 8, .heads = 2, .causal = true, .dropout = 0.4},
                          .mlp = mlp,
-                         .norm = norm,
-                         .residual_scale = 0.5},
+                         .norm = norm},
                         g);
       Probe probe;
       const std::vector<std::string> added =

@@ -51,7 +51,7 @@ bool same_bits(const std::vector<NamedTensor>& a, const std::vector<NamedTensor>
 
 TEST_CASE("weights for GPT-2 have its names, and its linear layers are [in, out]") {
   const Transformer model = random_model(common_options());
-  const auto weights = weights_with_names(clone(model), kGPT2);
+  const auto weights = weights_with_names(model, kGPT2);
   CHECK(names_and_shapes(weights) ==
         "transformer.wte.weight[5, 4]\ntransformer.wpe.weight[3, 4]\n"
         "transformer.h.0.ln_1.weight[4]\ntransformer.h.0.ln_1.bias[4]\n"
@@ -70,12 +70,11 @@ TEST_CASE("weights for GPT-2 have its names, and its linear layers are [in, out]
 
 TEST_CASE("weights for nanoGPT have the same names, and its linear layers are [out, in]") {
   Transformer::Options o = common_options();
-  o.activation = Activation::kGelu, o.attention.form = AttentionForm::kSeparate;
+  o.activation = Activation::kGelu;
   const Transformer model = random_model(o);
-  const auto weights = weights_with_names(clone(model), kNanoGPT);
-  const AttentionWeights& w = model.blocks[0].attn.weights;
+  const auto weights = weights_with_names(model, kNanoGPT);
   CHECK(equal(find(weights, "transformer.h.0.attn.c_attn.weight"),
-              cat({w.q_proj_weight, w.k_proj_weight, w.v_proj_weight}, 0)));
+              model.blocks[0].attn.weights.in_proj_weight));
   CHECK(
       equal(find(weights, "transformer.h.0.mlp.c_proj.weight"), model.blocks[0].mlp->down.weight));
 }
@@ -84,7 +83,7 @@ TEST_CASE("weights for PyTorch load into torch.nn.MultiheadAttention and torch.n
   Transformer::Options o = common_options();
   o.tied = false, o.activation = Activation::kSwiglu, o.positions = Positions::kAlibi;
   const Transformer model = random_model(o);
-  const auto weights = weights_with_names(clone(model), kTorch);
+  const auto weights = weights_with_names(model, kTorch);
   CHECK(names_and_shapes(weights) ==
         "tok.weight[5, 4]\nblocks.0.ln1.weight[4]\nblocks.0.ln1.bias[4]\nblocks.0.ln2.weight[4]\n"
         "blocks.0.ln2.bias[4]\nblocks.0.attn.in_proj_weight[12, 4]\n"
@@ -96,17 +95,16 @@ TEST_CASE("weights for PyTorch load into torch.nn.MultiheadAttention and torch.n
 
 TEST_CASE("weights for TransformerLens have a matrix per head; shared keys have other names") {
   Transformer::Options o = common_options();
-  o.attention.kv_heads = 1, o.attention.sink = Sink::kLearned, o.attention.qk_norm = true;
+  o.attention.kv_heads = 1, o.attention.qk_norm = true;
   o.mlp = false;
   const Transformer model = random_model(o);
-  const auto weights = weights_with_names(clone(model), kTransformerLens);
+  const auto weights = weights_with_names(model, kTransformerLens);
   CHECK(names_and_shapes(weights) ==
         "embed.W_E[5, 4]\npos_embed.W_pos[3, 4]\nblocks.0.ln1.w[4]\nblocks.0.ln1.b[4]\n"
+        "blocks.0.attn.q_norm.w[2]\nblocks.0.attn.k_norm.w[2]\nln_final.w[4]\nln_final.b[4]\n"
         "blocks.0.attn.W_Q[2, 4, 2]\nblocks.0.attn._W_K[1, 4, 2]\nblocks.0.attn._W_V[1, 4, 2]\n"
         "blocks.0.attn.W_O[2, 2, 4]\nblocks.0.attn.b_Q[2, 2]\nblocks.0.attn._b_K[1, 2]\n"
-        "blocks.0.attn._b_V[1, 2]\nblocks.0.attn.b_O[4]\nblocks.0.attn.q_norm.w[2]\n"
-        "blocks.0.attn.k_norm.w[2]\nblocks.0.attn.sinks[2]\nln_final.w[4]\nln_final.b[4]\n"
-        "unembed.W_U[4, 5]\n");
+        "blocks.0.attn._b_V[1, 2]\nblocks.0.attn.b_O[4]\nunembed.W_U[4, 5]\n");
   CHECK(equal(find(weights, "unembed.W_U"), mT(model.tok.weight)));
 }
 
@@ -152,8 +150,8 @@ Tensor gpt_logits(const std::vector<NamedTensor>& weights, WeightNames names, co
 }
 
 TEST_CASE("each option alone is an error of export, or a known option of the other library") {
-  const std::set<std::string> by_all = {"layers", "heads",   "d-model", "context",
-                                        "form",   "dropout", "dtype"};
+  const std::set<std::string> by_all = {"layers",  "heads",   "d-model",
+                                        "context", "dropout", "dtype"};
   struct Library {
     std::set<std::string> accepts;  // settings, besides `by_all`
     std::set<std::string> refuses;  // values of these settings, or with an error of another option
@@ -163,21 +161,18 @@ TEST_CASE("each option alone is an error of export, or a known option of the oth
       {kGPT2, {{"mlp-ratio"}, {}}},
       {kTorch,
        {{"window", "mlp", "mlp-act", "mlp-ratio", "bias", "norm-bias", "tied", "positions",
-         "norm-kind", "norm", "residual-scale"},
-        {"o-bias=no: q-bias", "positions=rope: positions"}}},
+         "norm-kind", "norm"},
+        {"positions=rope: positions"}}},
       {kTransformerLens,
-       {{"window",    "mlp",       "mlp-act", "mlp-ratio", "bias",     "norm-bias", "tied",
-         "positions", "norm-kind", "norm",    "d-head",    "kv-heads", "scale",     "qk-norm",
-         "soft-cap",  "sink",      "q-bias",  "k-bias",    "v-bias",   "o-bias"},
-        {"positions=sinusoidal: positions", "norm=post: norm", "mlp-act=swiglu: bias",
-         "sink=zero: sink", "scale=learned: scale"}}}};
+       {{"window", "mlp", "mlp-act", "mlp-ratio", "bias", "norm-bias", "tied", "positions",
+         "norm-kind", "norm", "d-head", "kv-heads", "scale", "qk-norm", "soft-cap", "o-bias"},
+        {"positions=sinusoidal: positions", "norm=post: norm", "mlp-act=swiglu: bias"}}}};
   for (const auto& [names, library] : libraries) {
     CAPTURE(enum_name(names));
     std::set<std::string> accepted, refused, expected = by_all;
     expected.insert(library.accepts.begin(), library.accepts.end());
     RunConfig plain;
     plain.model = common_options();
-    plain.model.attention.form = AttentionForm::kSeparate;  // has biases of q, k or v alone
     if (names != kGPT2) plain.model.activation = Activation::kGelu;
     for (const Setting& setting : plain.settings()) {
       std::vector<std::string> values = setting.names;
@@ -197,7 +192,7 @@ TEST_CASE("each option alone is an error of export, or a known option of the oth
         const Transformer model = random_model(c.model);
         std::vector<NamedTensor> weights;
         try {
-          weights = weights_with_names(clone(model), names);
+          weights = weights_with_names(model, names);
         } catch (const ValueError& e) {
           const std::string text = e.what();
           CHECK_THAT(text, StartsWith("`") && Contains("` of the model is ") &&
@@ -226,7 +221,7 @@ TEST_CASE("each option alone is an error of export, or a known option of the oth
 
 TEST_CASE("a file that does not fit a model is an error that names the tensor and both shapes") {
   const Transformer model = random_model(common_options());
-  const std::vector<NamedTensor> weights = weights_with_names(clone(model), kGPT2);
+  const std::vector<NamedTensor> weights = weights_with_names(model, kGPT2);
   const std::string h = "transformer.h.0.";
   const auto problem = [&](const std::string& name, const Tensor& x) {
     SafeTensors file{"file", weights};
@@ -259,7 +254,7 @@ TEST_CASE("a mask or a rotary table of a HookedTransformer must be that of the m
   Transformer::Options o = common_options();
   const auto accepts = [&](const std::string& name, const Tensor& x) {
     const Transformer model = random_model(o);
-    SafeTensors file{"file", weights_with_names(clone(model), kTransformerLens)};
+    SafeTensors file{"file", weights_with_names(model, kTransformerLens)};
     file.tensors.push_back({"blocks.0.attn." + name, x});
     try {
       with_weights(Transformer(o), file, kTransformerLens);
@@ -285,17 +280,6 @@ TEST_CASE("a mask or a rotary table of a HookedTransformer must be that of the m
   CHECK_FALSE(accepts("rotary_cos", sines));
   CHECK_FALSE(accepts("rotary_sin", sines * 1.0001));
   CHECK_FALSE(accepts("rotary_sin", slice(sines, 1, 0, 1)));
-}
-
-TEST_CASE("an option without a setting is an error of export unless it has its default value") {
-  for (const WeightNames names : {kTorch, kNanoGPT, kGPT2, kTransformerLens}) {
-    Transformer::Options o = common_options();
-    if (names == kNanoGPT) o.activation = Activation::kGelu;
-    o.attention.fully_masked = FullyMasked::kUniform;
-    CHECK_THROWS_WITH(weights_with_names(Transformer(o), names),
-                      StartsWith("weights: the model has an option that the names " +
-                                 enum_name(names) + " cannot express"));
-  }
 }
 
 }  // namespace

@@ -21,10 +21,11 @@ TEST_CASE("zero ablation equals a model whose output projection is 0 for the hea
     CAPTURE(name);
     const Transformer model = random_model(o);
     const Batch batch = three_sequences();
-    Transformer cut = convert(clone(model), AttentionForm::kPerHead);
+    const Transformer cut = clone(model);
     for (const HeadIndex& h : {HeadIndex{0, 2}, HeadIndex{1, 0}, HeadIndex{1, 1}}) {
       const NoGrad guard;
-      fill_(select(cut.blocks[std::size_t(h.layer)].attn.weights.W_O, 0, h.head), 0);
+      const MultiHeadAttention& attn = cut.blocks[std::size_t(h.layer)].attn;
+      fill_(select(by_head(attn.weights, attn.options).W_O, 0, h.head), 0);
     }
     const auto clean = values_of(model, batch, kDiff), without = values_of(cut, batch, kDiff);
     const auto cut_values = values_without({model, batch, kDiff}, {{0, 2}, {1, 0}, {1, 1}},

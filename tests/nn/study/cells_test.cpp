@@ -22,14 +22,10 @@ TEST_CASE("the prediction of a cut is the sum of (A' - A) dL/dA over its row") {
     const Study s = study(model, one_sequence(), kDiff);
     for (std::int64_t layer = 0; layer < o.layers; ++layer) {
       const LayerStudy& at = s.layers[std::size_t(layer)];
-      const MultiHeadAttention& attn = model.blocks[std::size_t(layer)].attn;
       const Tensor hidden = le(at.scores, -HUGE_VAL);
-      Tensor sink = zeros({1}, float64);
-      if (attn.sink_logit.defined()) sink = reshape(exp(attn.sink_logit), {-1, 1, 1});
-      if (attn.options.sink == Sink::kZero) sink = ones({1}, float64);
       for (std::int64_t key = 0; key < 6; ++key) {
         const Tensor rest = exp(masked_fill(at.scores, eq(arange(6), double(key)), -HUGE_VAL)),
-                     total = sum(rest, {-1}, true) + sink,
+                     total = sum(rest, {-1}, true),
                      after = rest / masked_fill(total, eq(total, 0), 1);
         const Tensor change = (after - at.pattern) * at.pattern_grad,
                      expected = sum(masked_fill(change, hidden, 0), {-1});
@@ -44,37 +40,31 @@ TEST_CASE("the prediction of a cut is the sum of (A' - A) dL/dA over its row") {
 }
 
 TEST_CASE("predictions do not depend on the number of queries that are computed at once") {
-  MultiHeadAttention::Options o{.d_model = 4, .heads = 2};
-  o.sink = Sink::kLearned;
-  const MultiHeadAttention attention(o);
   Generator g(1);
   const std::int64_t T = 70;  // several blocks of queries, and a part of one
   const Tensor scores = masked_fill(3 * randn({1, 2, T, T}, float64, g),
                                     logical_not(tril_mask(T, T)), -HUGE_VAL),
-               grad = randn({1, 2, T, T}, float64, g),
-               all = cut_predictions(scores, grad, attention);
+               grad = randn({1, 2, T, T}, float64, g), all = cut_predictions(scores, grad);
   for (std::int64_t t = 0; t < T; ++t) {
     const auto row = [&](const Tensor& x) { return slice(slice(x, 2, t, t + 1), 3, 0, t + 1); };
-    CHECK(largest(row(all) - cut_predictions(row(scores), row(grad), attention)) <= 1e-13);
+    CHECK(largest(row(all) - cut_predictions(row(scores), row(grad))) <= 1e-13);
     CHECK(largest(slice(slice(all, 2, t, t + 1), 3, t + 1, T)) == 0);
   }
 }
 
 TEST_CASE("the prediction of a weight that rounds to 1 is that of the other scores") {
-  MultiHeadAttention::Options o{.d_model = 4, .heads = 1};
-  const MultiHeadAttention attention(o);
   // The first weight is 1 in float32 and float64; the others share 1 : 3 after the cut.
   const Tensor scores =
       from_data(std::vector<double>{60, 0, std::log(3.0), -HUGE_VAL}, {1, 1, 1, 4});
   const Tensor grad = from_data(std::vector<double>{5, 1, 2, 100}, {1, 1, 1, 4});
-  const Tensor p = cut_predictions(scores, grad, attention);
+  const Tensor p = cut_predictions(scores, grad);
   CHECK(p.at({0, 0, 0, 0}) == Approx((1 + 3 * 2) / 4.0 - 5));
   CHECK(std::abs(p.at({0, 0, 0, 1})) < 1e-20);
   CHECK(p.at({0, 0, 0, 3}) == 0);
   // If no key remains, the row has no weights.
   const Tensor alone = from_data(std::vector<double>{2, -HUGE_VAL}, {1, 1, 1, 2});
   const Tensor both = from_data(std::vector<double>{5, 9}, {1, 1, 1, 2});
-  CHECK(cut_predictions(alone, both, attention).at({0, 0, 0, 0}) == -5);
+  CHECK(cut_predictions(alone, both).at({0, 0, 0, 0}) == -5);
 }
 
 TEST_CASE("an effect is L with the score at -inf, and equals the prediction in a linear model") {

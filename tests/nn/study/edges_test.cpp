@@ -112,7 +112,7 @@ TEST_CASE("a cut of an edge into keys equals the same replacement written by han
   // Returns the change of the stream if the output of a head before W_O changes.
   const auto written = [&](std::size_t layer, std::int64_t head, const Tensor& changed) {
     const MultiHeadAttention& a = x.model.blocks[layer].attn;
-    const Tensor W_O = convert(a.weights, a.options, AttentionForm::kPerHead).W_O;
+    const Tensor W_O = by_head(a.weights, a.options).W_O;
     return matmul(select(changed - z[layer], 2, head), select(W_O, 0, head));
   };
   const auto values = [&](Probe& probe) {

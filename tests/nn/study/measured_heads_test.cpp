@@ -99,13 +99,10 @@ TEST_CASE("integrated is the mean slope at five points; softmax exact replaces o
           return probe.value(block_site(l, "attn.hook_attn_scores"));
         };
         const LayerStudy& layer = s.layers[std::size_t(l)];
-        const MultiHeadAttention& attn = model.blocks[std::size_t(l)].attn;
         const Tensor hidden = le(layer.scores, -HUGE_VAL), A = layer.pattern;
         const Tensor dS = masked_fill((scores(kStep) - scores(-kStep)) / (2 * kStep), hidden, 0);
         const Tensor weights = exp(layer.scores + dS);
-        Tensor total = sum(weights, {3}, true);
-        if (attn.options.sink == Sink::kZero) total = total + 1;
-        if (attn.sink_logit.defined()) total = total + reshape(exp(attn.sink_logit), {-1, 1, 1});
+        const Tensor total = sum(weights, {3}, true);
         const Tensor first_order = A + A * (dS - sum(A * dS, {3}, true));
         const Tensor g = masked_fill(layer.pattern_grad, hidden, 0);
         exact += sum((weights / total - first_order) * g).item() / 2;

@@ -35,7 +35,7 @@ double difference(const Tensor& a, const Tensor& b) {
 
 TEST_CASE("the study of a batch is the mean of the studies of its sequences") {
   Transformer::Options o = small();
-  o.attention.kv_heads = 2, o.attention.sink = Sink::kLearned, o.attention.window = 4;
+  o.attention.kv_heads = 2, o.attention.window = 4;
   const Transformer model = random_model(o);
   for (const Objective& objective :
        {Objective{}, Objective{.positions = {1, 3}}, Objective{Objective::kLogit, 2, 0, {}},
@@ -162,8 +162,8 @@ TEST_CASE(
         squares += std::pow(r[kDWO], 2);
       }
       const AttentionWeights& w = model.blocks[std::size_t(layer)].attn.weights;
-      const Tensor weight = w.W_O.defined() ? w.W_O : w.out_proj_weight;
-      const Tensor whole = grad(mean(objective_values(model(one.inputs), one, {})), weight);
+      const Tensor whole =
+          grad(mean(objective_values(model(one.inputs), one, {})), w.out_proj_weight);
       CHECK(std::sqrt(squares) == Approx(norm(whole)).epsilon(1e-9));
     }
   }
@@ -172,13 +172,16 @@ TEST_CASE(
 TEST_CASE("dW_Q, dW_K, dW_V and dW_O are norms of the gradients of the head's blocks") {
   for (const std::int64_t kv_heads : {4, 2}) {
     Transformer::Options o = small();
-    o.attention.form = AttentionForm::kPerHead, o.attention.kv_heads = kv_heads;
+    o.attention.kv_heads = kv_heads;
     const Transformer model = random_model(o);
     const Batch both = make_batch({kFirst, kSecond});
     const Study s = study(model, both, {});
     const AttentionWeights& w = model.blocks[1].attn.weights;
     const Tensor loss = mean(objective_values(model(both.inputs), both, {}));
-    const auto g = grad(loss, {w.W_Q, w.W_K, w.W_V, w.W_O});
+    const auto packed = grad(loss, {w.in_proj_weight, w.out_proj_weight});
+    const HeadWeights heads = by_head({.in_proj_weight = packed[0], .out_proj_weight = packed[1]},
+                                      model.options.attention);
+    const Tensor g[] = {heads.W_Q, heads.W_K, heads.W_V, heads.W_O};
     const Quantity quantities[] = {kDWQ, kDWK, kDWV, kDWO};
     for (std::size_t i = 0; i < 4; ++i)
       for (std::int64_t h = 0; h < 4; ++h)
@@ -230,12 +233,10 @@ TEST_CASE("A |v W_O| is the norm of what a key adds to the stream") {
     for (std::size_t layer = 0; layer < s.layers.size(); ++layer) {
       const Block& block = model.blocks[layer];
       const LayerStudy& at = s.layers[layer];
-      const Tensor W_O =
-          convert(clone(block.attn).weights, block.attn.options, AttentionForm::kPerHead).W_O;
+      const Tensor W_O = by_head(block.attn.weights, block.attn.options).W_O;
       const std::int64_t heads = at.z.size(2), group = heads / at.v.size(2);
       for (std::int64_t h = 0; h < heads; ++h) {
-        const Tensor added =
-            matmul(select(at.v, 2, h / group), select(W_O, 0, h)) * block.residual_scale;
+        const Tensor added = matmul(select(at.v, 2, h / group), select(W_O, 0, h));
         const Tensor norms = sqrt(sum(added * added, {2}));  // [1, T]
         CHECK(largest(select(select(at.value_norm, 1, h), 1, 0) - norms) <= 1e-12);
         CHECK(largest(select(at.pattern_x_value_norm, 1, h) - select(at.pattern, 1, h) * norms) <=

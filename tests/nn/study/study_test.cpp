@@ -119,35 +119,40 @@ TEST_CASE("a constant added to a row of scores changes no output and no gradient
 
 TEST_CASE("permuted heads have permuted gradients") {
   Transformer::Options o = small_options();
-  o.attention.form = AttentionForm::kPerHead;
   o.positions = Positions::kRope;  // without RoPE the gradient of b_K is only rounding error
   Studied t(o), permuted(o);
-  const std::vector<std::int64_t> order{2, 0, 1};
-  const auto of_heads = [](const std::string& name) {  // true if the first axis is the head
-    return name.find("W_") != std::string::npos ||
-           (name.find(".b_") != std::string::npos && !name.ends_with("b_O"));
+  const auto shuffle = [](const Tensor& x, int axis) {
+    return index_select(x, axis, from_data(std::vector<std::int64_t>{2, 0, 1}, {3}));
   };
-  const auto shuffle = [&](const Tensor& x, int axis) {
-    return index_select(x, axis, from_data(order, {3}));
+  const auto shuffled = [&](const AttentionWeights& w) {
+    HeadWeights h = by_head(w, t.model.options.attention);
+    for (Tensor* x : {&h.W_Q, &h.W_K, &h.W_V, &h.W_O, &h.b_Q, &h.b_K, &h.b_V}) *x = shuffle(*x, 0);
+    return packed(h);
   };
-  std::int64_t shuffled = 0;
   {
     const NoGrad guard;
     const auto from = parameters(t.model), to = parameters(permuted.model);
-    for (std::size_t i = 0; i < from.size(); ++i) {
-      const bool heads = of_heads(from[i].name);
-      shuffled += heads;
-      if (from[i].name.find(".b_") != std::string::npos) init::normal(from[i].tensor, 0, 1);
-      copy_(to[i].tensor, heads ? shuffle(from[i].tensor, 0) : from[i].tensor);
+    for (std::size_t i = 0; i < from.size(); ++i) copy_(to[i].tensor, from[i].tensor);
+    for (std::size_t l = 0; l < 2; ++l) {
+      const AttentionWeights& w = t.model.blocks[l].attn.weights;
+      init::normal(w.in_proj_bias, 0, 1);
+      const AttentionWeights new_order = shuffled(w), into = permuted.model.blocks[l].attn.weights;
+      copy_(into.in_proj_weight, new_order.in_proj_weight);
+      copy_(into.in_proj_bias, new_order.in_proj_bias);
+      copy_(into.out_proj_weight, new_order.out_proj_weight);
     }
   }
-  CHECK(shuffled == 2 * 7);  // W_Q, W_K, W_V, W_O, b_Q, b_K, b_V of two layers
 
   auto before = t.gradients();
   const auto after = permuted.gradients();
   CHECK(largest_difference(before, after) > 1e-3);
-  for (auto& [name, x] : before)
-    if (of_heads(name)) x = shuffle(x, 0);
+  for (const std::string block : {"blocks.0.", "blocks.1."}) {
+    Tensor &in = before[block + "qkv.weight"], &bias = before[block + "qkv.bias"],
+           &out = before[block + "proj.weight"];
+    const AttentionWeights g =
+        shuffled({.in_proj_weight = in, .in_proj_bias = bias, .out_proj_weight = out});
+    in = g.in_proj_weight, bias = g.in_proj_bias, out = g.out_proj_weight;
+  }
   CHECK(largest_difference(before, after) <= 1e-12);
 
   auto inside = t.arrays({}), inside_after = permuted.arrays({});

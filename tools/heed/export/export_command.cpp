@@ -21,7 +21,7 @@ Report run_export(const ExportArguments& a) {
   const std::filesystem::path folder = find_run(a.run);
   check_weights_out("--out", a.out);
   nn::LoadedRun run = open_run(folder, a.weights, nn::Use::kPrompts);
-  const auto weights = nn::weights_with_names(std::move(run.model), a.names);
+  const auto weights = nn::weights_with_names(run.model, a.names);
   const std::string bad = nn::first_non_finite(weights);
   heed::check<autograd::NumericError>(bad.empty(), "export", bad, " in ", a.weights,
                                       "; export other weights (--weights)");

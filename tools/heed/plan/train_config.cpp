@@ -29,7 +29,6 @@ void yield_to_given(nn::RunConfig& config, const Command& c) {
   const nn::RunConfig none;
   if (!config.model.mlp && !c.given("mlp-act")) config.model.activation = none.model.activation;
   if (!config.model.mlp && !c.given("mlp-ratio")) config.model.mlp_ratio = none.model.mlp_ratio;
-  if (config.init == nn::Init::kMuP && !c.given("tied")) config.model.tied = false;
   if (!c.given("min-lr")) config.min_lr = std::min(config.min_lr, config.lr);
 }
 

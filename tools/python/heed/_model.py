@@ -22,8 +22,8 @@ from . import _safetensors
 from ._program import call
 
 _KEYS = """
-    layers heads d-model context d-head d-value kv-heads scale qk-norm soft-cap sink window mlp mlp-act mlp-ratio bias
-    q-bias k-bias v-bias o-bias norm-bias tied positions norm norm-kind residual-scale form dropout dtype""".split()
+    layers heads d-model context d-head d-value kv-heads scale qk-norm soft-cap window mlp mlp-act mlp-ratio bias o-bias
+    norm-bias tied positions norm norm-kind dropout dtype""".split()
 _EPS = 1e-5  # of all norms
 _ACTIVATIONS = {"gelu": F.gelu, "gelu-tanh": lambda x: F.gelu(x, approximate="tanh"), "relu": F.relu, "silu": F.silu}
 
@@ -39,25 +39,17 @@ def options_of(config: str) -> SimpleNamespace:
     values = stated_in(config)
     if missing := [key for key in _KEYS if key not in values]:
         raise ValueError(f"the configuration lacks {', '.join(missing)}; heed train writes all options of the model")
+    for key, neutral in (("sink", '"none"'), ("residual-scale", "1")):  # of old runs; their weights show nothing
+        if old := re.search(f"^{key} = (?!{neutral}$).*", config, re.MULTILINE):
+            raise ValueError(f"this run uses {old[0]}, which heed no longer has; use the version that trained it")
     o = SimpleNamespace(**{key.replace("-", "_"): values[key] for key in _KEYS})
     o.d_head = o.d_head or o.d_model // o.heads
     o.d_value = o.d_value or o.d_head
     o.kv_heads = o.kv_heads or o.heads
-    o.biased = [{"yes": True, "no": False, "as-bias": o.bias}[b] for b in (o.q_bias, o.k_bias, o.v_bias, o.o_bias)]
-    scales = {"1/sqrt-d-head": o.d_head**-0.5, "none": 1, "learned": 1, "1/d-head": 1 / o.d_head,
-              "1/sqrt-d-model": o.d_model**-0.5}  # fmt: skip
+    o.o_bias = {"yes": True, "no": False, "as-bias": o.bias}[o.o_bias]
+    scales = {"1/sqrt-d-head": o.d_head**-0.5, "none": 1, "1/d-head": 1 / o.d_head, "1/sqrt-d-model": o.d_model**-0.5}
     o.factor = scales.get(o.scale, o.scale)
-    o.residual_scale = (2 * o.layers) ** -0.5 if o.residual_scale == "1/sqrt-2-layers" else o.residual_scale
     return o
-
-
-class Parameters(nn.Module):
-    """Parameters of the given shapes. A shape None stands for a parameter that is None."""
-
-    def __init__(self, **shapes):
-        super().__init__()
-        for name, shape in shapes.items():
-            self.register_parameter(name, None if shape is None else nn.Parameter(torch.zeros(shape)))
 
 
 def rotate(x: Tensor) -> Tensor:
@@ -89,27 +81,21 @@ def norm(o: SimpleNamespace, wanted: bool) -> nn.Module | None:
     return nn.RMSNorm(o.d_model, _EPS) if o.norm_kind == "rmsnorm" else nn.LayerNorm(o.d_model, _EPS, bias=o.norm_bias)
 
 
-class Attention(Parameters):
-    """Causal attention from queries, keys and values to z. In the form per_head, it also has the projections."""
+class Attention(nn.Module):
+    """Causal attention from queries, keys and values to z."""
 
     def __init__(self, o: SimpleNamespace):
-        H, G, D, d, dv = o.heads, o.kv_heads, o.d_model, o.d_head, o.d_value
-        shapes = {"scale": (H,) if o.scale == "learned" else None, "sink": (H,) if o.sink == "learned" else None}
-        if o.form == "per_head":
-            shapes |= {"W_Q": (H, D, d), "W_K": (G, D, d), "W_V": (G, D, dv), "W_O": (H, dv, D)}
-            biases = {"b_Q": (H, d), "b_K": (G, d), "b_V": (G, dv), "b_O": (D,)}
-            shapes |= {name: shape for (name, shape), biased in zip(biases.items(), o.biased) if biased}
-        super().__init__(**shapes)
+        super().__init__()
         self.o = o
         if o.qk_norm:
-            self.q_norm, self.k_norm = nn.RMSNorm(d, _EPS), nn.RMSNorm(d, _EPS)
+            self.q_norm, self.k_norm = nn.RMSNorm(o.d_head, _EPS), nn.RMSNorm(o.d_head, _EPS)
 
     def forward(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         """Returns z [B, H, T, d_value] for q [B, H, T, d_head], and k and v of kv-heads heads."""
         o, T = self.o, q.shape[2]
         if o.qk_norm:
             q, k = self.q_norm(q), self.k_norm(k)
-        q = q * (o.factor if self.scale is None else self.scale[:, None, None])
+        q = q * o.factor
         if o.positions == "rope":
             q, k = rotate(q), rotate(k)
         k, v = (x.repeat_interleave(o.heads // o.kv_heads, 1) for x in (k, v))
@@ -121,10 +107,7 @@ class Attention(Parameters):
             scores = scores - (alibi_slopes(o.heads)[:, None, None] * distance).to(q)
         hidden = (distance < 0) | (distance >= (o.window or T))
         scores = scores.masked_fill(hidden.to(q.device), -torch.inf)
-        if o.sink != "none":  # the score of one more key, whose value vector is 0
-            sink = q.new_zeros(o.heads) if self.sink is None else self.sink
-            scores = torch.cat([scores, sink[:, None, None].expand(len(q), -1, T, 1)], -1)
-        pattern = F.dropout(scores.softmax(-1)[..., :T], o.dropout, self.training)
+        pattern = F.dropout(scores.softmax(-1), o.dropout, self.training)
         return pattern @ v
 
 
@@ -137,47 +120,18 @@ class Block(nn.Module):
         self.rows = [H * o.d_head, o.kv_heads * o.d_head, o.kv_heads * o.d_value]  # of q, k and v
         self.ln1, self.ln2 = norm(o, o.norm != "none"), norm(o, o.norm != "none" and o.mlp)
         self.attn = Attention(o)
-        joint = (sum(self.rows),) if all(o.biased[:3]) else None  # shape of the joint bias of q, k and v
-        if o.form == "separate":
-            for name, rows, biased in zip("qkv", self.rows, o.biased):
-                self.add_module(name, Parameters(weight=(rows, D), bias=(rows,) if biased and not joint else None))
-            self.qkv = Parameters(bias=joint)
-        elif o.form != "per_head":
-            packed = (sum(self.rows), D) if o.form == "packed_qkv" else (H, 2 * o.d_head + o.d_value, D)
-            self.qkv = Parameters(weight=packed, bias=joint)
-        if o.form != "per_head":
-            self.proj = nn.Linear(H * o.d_value, D, o.biased[3])
+        self.qkv, self.proj = nn.Linear(D, sum(self.rows), o.bias), nn.Linear(H * o.d_value, D, o.o_bias)
         if o.mlp:
             width = math.floor(o.mlp_ratio * D + 0.5)
             self.up, self.down = nn.Linear(D, width, o.bias), nn.Linear(width, D, o.bias)
             self.gate = nn.Linear(D, width, o.bias) if o.mlp_act == "swiglu" else None
 
-    def projections(self) -> list[tuple[Tensor, Tensor | None]]:
-        """Returns the weight [heads * d, D] and the bias [heads * d] of q, k, v, and those of the output [D, H * d]."""
-        o, a = self.o, self.attn
-        if o.form == "per_head":
-            weights = [W.mT.flatten(0, 1) for W in (a.W_Q, a.W_K, a.W_V)]
-            weights.append(a.W_O.flatten(0, 1).mT)
-            biases = [getattr(a, b, None) for b in ("b_Q", "b_K", "b_V", "b_O")]
-            return [*zip(weights, (b if b is None else b.flatten() for b in biases))]
-        bias, sizes = self.qkv.bias, [o.d_head, o.d_head, o.d_value]
-        biases = [None] * 3 if bias is None else bias.split(self.rows)
-        if o.form == "packed_qkv":
-            weights = self.qkv.weight.split(self.rows)
-        elif o.form == "packed_heads":
-            weights = [w.flatten(0, 1) for w in self.qkv.weight.split(sizes, 1)]
-            biases = biases if bias is None else [b.flatten() for b in bias.view(o.heads, -1).split(sizes, 1)]
-        else:
-            weights = [self.q.weight, self.k.weight, self.v.weight]
-            biases = [self.q.bias, self.k.bias, self.v.bias] if bias is None else biases
-        return [*zip(weights, biases), (self.proj.weight, self.proj.bias)]
-
     def attention(self, x: Tensor) -> Tensor:
         """Returns the output of attention [B, T, D] for x [B, T, D]."""
-        *inputs, output = self.projections()
         heads = (self.o.heads, self.o.kv_heads, self.o.kv_heads)
-        q, k, v = (F.linear(x, *p).unflatten(-1, (n, -1)).transpose(1, 2) for p, n in zip(inputs, heads))
-        return F.linear(self.attn(q, k, v).transpose(1, 2).flatten(2), *output)
+        parts = zip(self.qkv(x).split(self.rows, -1), heads)
+        q, k, v = (y.unflatten(-1, (n, -1)).transpose(1, 2) for y, n in parts)
+        return self.proj(self.attn(q, k, v).transpose(1, 2).flatten(2))
 
     def mlp(self, x: Tensor) -> Tensor:
         """Returns the output of the MLP [B, T, D] for x [B, T, D]."""
@@ -189,7 +143,7 @@ class Block(nn.Module):
         o = self.o
         for layer, ln in ((self.attention, self.ln1), (self.mlp, self.ln2))[: 1 + o.mlp]:
             y = layer(ln(x) if o.norm == "pre" else x)
-            x = x + o.residual_scale * F.dropout(y, o.dropout, self.training)
+            x = x + F.dropout(y, o.dropout, self.training)
             x = ln(x) if o.norm == "post" else x
         return x
 

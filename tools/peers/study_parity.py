@@ -200,7 +200,7 @@ def softmax_exact(m, ids, L, base, cut):
         z = base["z"][n].detach().requires_grad_()
         grad = torch.autograd.grad(L(m.forward(ids, 1, {n: z})["logits"]).mean(), z)[0]
         A, change = base["A"][n], dS[n].masked_fill(base["A"][n] == 0, 0)
-        difference = m.weights(*numbers(n), base["S"][n] + change) - A - A * (change - (A * change).sum(-1, True))
+        difference = m.weights(base["S"][n] + change) - A - A * (change - (A * change).sum(-1, True))
         total += (difference @ base["v"][n] * grad).sum().item()
     return total
 

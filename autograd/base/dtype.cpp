@@ -5,8 +5,7 @@
 namespace heed::autograd {
 
 std::string_view dtype_name(DType dtype) {
-  constexpr std::string_view kNames[] = {"float32", "float64", "int64",
-                                         "bool8",   "dual64",  "tracked64"};
+  constexpr std::string_view kNames[] = {"float32", "float64", "int64", "bool8", "tracked64"};
   return kNames[std::size_t(dtype)];
 }
 

@@ -13,27 +13,26 @@ namespace heed::autograd {
 
 /// Type of a tensor's elements, chosen at run time.
 enum class DType : std::uint8_t {
-  float32,   ///< 32-bit IEEE float; a tensor of this dtype can require grad
-  float64,   ///< 64-bit IEEE float; a tensor of this dtype can require grad
-  int64,     ///< signed 64-bit integer, for indices
-  bool8,     ///< truth value in one byte, for masks
-  dual64,    ///< a float64 and its derivative (tangent); used only inside jvp()
-  tracked64  ///< a dual64 and an estimate of its error; used only inside autograd/check/
+  float32,  ///< 32-bit IEEE float; a tensor of this dtype can require grad
+  float64,  ///< 64-bit IEEE float; a tensor of this dtype can require grad
+  int64,    ///< signed 64-bit integer, for indices
+  bool8,    ///< truth value in one byte, for masks
+  /// A float64 with its derivative (the tangent) and an estimate of the derivative's error; used
+  /// only inside autograd/check/.
+  tracked64
 };
 using enum DType;
 
 /// Returns the name of a dtype, for example "float32".
 std::string_view dtype_name(DType dtype);
-/// Returns true for dual64 and tracked64, whose elements store a derivative (the tangent).
-constexpr bool is_dual(DType d) { return d == dual64 || d == tracked64; }
 /// Returns true for float32 and float64.
 constexpr bool is_real(DType d) { return d == float32 || d == float64; }
-/// Returns true for float32, float64, dual64 and tracked64.
-constexpr bool is_floating(DType d) { return is_real(d) || is_dual(d); }
+/// Returns true for float32, float64 and tracked64.
+constexpr bool is_floating(DType d) { return is_real(d) || d == tracked64; }
 /// Returns true if an op accepts numbers of both dtypes: they are equal, or one is float64 and the
-/// other one is dual64 or tracked64, to which the op converts the float64 numbers.
+/// other one is tracked64, to which the op converts the float64 numbers.
 constexpr bool can_mix(DType a, DType b) {
-  return a == b || (a == float64 && is_dual(b)) || (is_dual(a) && b == float64);
+  return a == b || (a == float64 && b == tracked64) || (a == tracked64 && b == float64);
 }
 /// Appends dtype_name(dtype) to `out`.
 void append_text(std::string& out, DType dtype);
@@ -52,13 +51,11 @@ struct DTypeOf<std::int64_t> : std::integral_constant<DType, int64> {};
 template <>
 struct DTypeOf<bool> : std::integral_constant<DType, bool8> {};
 template <>
-struct DTypeOf<Dual> : std::integral_constant<DType, dual64> {};
-template <>
 struct DTypeOf<Tracked> : std::integral_constant<DType, tracked64> {};
 /// The DType whose elements have the C++ type T.
 template <class T>
 inline constexpr DType kDTypeOf = DTypeOf<T>::value;
-/// C++ types of tensor elements: float, double, std::int64_t, bool, Dual and Tracked.
+/// C++ types of tensor elements: float, double, std::int64_t, bool and Tracked.
 template <class T>
 concept Element = requires {
   DTypeOf<T>::value;
@@ -80,7 +77,7 @@ inline bool rounds_to_zero(double x, DType dtype) {
   return dtype == DType::float32 && x != 0 && float(x) == 0;
 }
 
-/// Calls the generic lambda `f` with the C++ type of `dtype` (float, double, Dual or Tracked) as
+/// Calls the generic lambda `f` with the C++ type of `dtype` (float, double or Tracked) as
 /// its template argument, and returns the result. Throws DTypeError for any other dtype. The text
 /// of the error starts with `op`.
 template <class F>
@@ -90,8 +87,6 @@ decltype(auto) dispatch_floating(DType dtype, std::string_view op, F&& f) {
       return f.template operator()<float>();
     case float64:
       return f.template operator()<double>();
-    case dual64:
-      return f.template operator()<Dual>();
     case tracked64:
       return f.template operator()<Tracked>();
     default:
@@ -117,7 +112,7 @@ decltype(auto) dispatch_any(DType dtype, F&& f) {
 /// Returns the size of one element in bytes.
 inline std::int64_t element_size(DType dtype) {
   constexpr std::size_t kSizes[] = {sizeof(float), sizeof(double), sizeof(std::int64_t),
-                                    sizeof(bool),  sizeof(Dual),   sizeof(Tracked)};
+                                    sizeof(bool), sizeof(Tracked)};
   return std::int64_t(kSizes[std::size_t(dtype)]);
 }
 

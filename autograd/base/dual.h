@@ -1,13 +1,9 @@
-// Dual numbers for forward-mode derivatives (Clifford 1873). Kernels are templates on the scalar
-// type, so the forward code also runs on Dual. It then computes exact derivatives, not finite
-// differences.
+// Dual numbers for forward-mode derivatives (Clifford 1873): exact derivatives, not finite
+// differences. tracked.h adds an estimate of their error.
 #pragma once
 
-#include <algorithm>
 #include <cmath>
 #include <compare>
-#include <limits>
-#include <numbers>
 
 namespace heed::autograd {
 
@@ -32,7 +28,6 @@ struct Dual {
     tangent += o.tangent;
     return *this;
   }
-  constexpr Dual& operator-=(Dual o) { return *this += -o; }
   constexpr Dual& operator*=(Dual o) {
     tangent = tangent * o.value + value * o.tangent;
     value *= o.value;
@@ -43,10 +38,6 @@ struct Dual {
     tangent = (tangent - value * o.tangent) / o.value;
     return *this;
   }
-  friend constexpr Dual operator+(Dual a, Dual b) { return a += b; }
-  friend constexpr Dual operator-(Dual a, Dual b) { return a -= b; }
-  friend constexpr Dual operator*(Dual a, Dual b) { return a *= b; }
-  friend constexpr Dual operator/(Dual a, Dual b) { return a /= b; }
   ///@}
 
   ///@{
@@ -75,16 +66,6 @@ inline Dual sqrt(Dual x) {
   const double s = std::sqrt(x.value);
   return chain(x, s, 0.5 / s);
 }
-inline Dual tanh(Dual x) {
-  const long double e = std::exp(-2 * std::abs(x.value));  // 1 - tanh^2 would cancel
-  return chain(x, std::tanh(x.value), double(4 * e / ((1 + e) * (1 + e))));
-}
-inline Dual erf(Dual x) {
-  const double t = std::min(std::abs(x.value), 40.0), square = t * t;
-  // e^-(t^2). The fma computes the rounding error of `square`.
-  const double bell = std::exp(-square) * (1 - std::fma(t, t, -square));
-  return chain(x, std::erf(x.value), 2 * std::numbers::inv_sqrtpi * bell);
-}
 inline Dual abs(Dual x) {
   return chain(x, std::abs(x.value), double(x.value > 0) - double(x.value < 0));
 }
@@ -98,20 +79,10 @@ inline Dual pow(Dual x, Dual y) {
 /// Returns true if the value and the tangent are both finite.
 inline bool isfinite(Dual x) { return std::isfinite(x.value) && std::isfinite(x.tangent); }
 
-///@{
 /// Returns the number without its tangent. Kernels use real() for branches and comparisons.
 template <class T>
 constexpr T real(T x) {
   return x;
 }
-constexpr double real(Dual x) { return x.value; }
-///@}
 
 }  // namespace heed::autograd
-
-// Doxygen must skip this, because it reports an error for a specialization of a class of namespace
-// std.
-/// @cond
-template <>
-struct std::numeric_limits<heed::autograd::Dual> : std::numeric_limits<double> {};
-/// @endcond

@@ -1,7 +1,8 @@
 // The scalar type of the gradient checks (autograd/check/): a dual number with an estimate of the
-// error of its tangent. Only code in autograd/check/ creates such values. The type is declared here
-// because kernels and ops are instantiated for every scalar that dispatch_floating() accepts
-// (dtype.h).
+// error of its tangent. Kernels are templates on the scalar type, so the forward code also runs on
+// it and then computes exact derivatives. Only code in autograd/check/ creates such values. The
+// type is declared here because kernels and ops are instantiated for every scalar that
+// dispatch_floating() accepts (dtype.h).
 #pragma once
 
 #include <limits>

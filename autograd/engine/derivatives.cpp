@@ -1,39 +1,10 @@
-// Derivatives that are built on the engine and on dual numbers.
+// Derivatives that are built on grad().
 #include "autograd/engine/engine.h"
 #include "autograd/graph/graph.h"
-#include "autograd/ops/elementwise.h"
 #include "autograd/ops/ops.h"
 #include "autograd/tensor/create.h"
 
 namespace heed::autograd {
-
-JvpResult jvp(const DifferentiableFunction& f, Args inputs, Args tangents) {
-  check(inputs.size() == tangents.size(), "jvp", "needs a tangent per input, got ", tangents.size(),
-        " for ", inputs.size());
-  std::vector<Tensor> duals;
-  for (std::size_t i = 0; i < inputs.size(); ++i) {
-    check<DTypeError>(inputs[i].dtype() == float64 && tangents[i].dtype() == float64, "jvp",
-                      "needs float64 inputs and tangents, got ", inputs[i].dtype(), " and ",
-                      tangents[i].dtype());
-    check(inputs[i].shape() == tangents[i].shape(), "jvp", "input ", i, " has shape ",
-          inputs[i].shape(), ", its tangent has shape ", tangents[i].shape(),
-          "; needs equal shapes");
-    duals.push_back(empty(inputs[i].shape(), dual64));
-    elementwise_into<Dual, double, double>(
-        duals.back(), [](double x, double t) { return Dual(x, t); }, inputs[i], tangents[i]);
-  }
-  const GradMode recording(true);  // enabled, because f may call grad()
-  const Tensor y = f(duals);
-  JvpResult result{y.detach(), zeros(y.shape(), float64)};
-  if (y.dtype() == float64) return result;  // f does not depend on its inputs
-  check<DTypeError>(y.dtype() == dual64, "jvp", "f must return float64, returned ", y.dtype());
-  result.value = empty(y.shape(), float64);
-  elementwise_into<double, Dual>(
-      result.value, [](Dual v) { return v.value; }, y);
-  elementwise_into<double, Dual>(
-      result.tangent, [](Dual v) { return v.tangent; }, y);
-  return result;
-}
 
 namespace {
 

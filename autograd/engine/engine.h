@@ -1,5 +1,4 @@
-// Differentiation: reverse mode over the recorded graph, forward mode, and derivatives built on
-// them.
+// Differentiation: reverse mode over the recorded graph, and derivatives built on it.
 #pragma once
 
 #include <functional>
@@ -46,17 +45,6 @@ Tensor grad(const Tensor& y, const Tensor& wrt, const GradOptions& options = {})
 void backward(const Tensor& loss, const GradOptions& options = {});
 
 // ---- directional derivatives, Hessian-vector products and Jacobians
-
-/// Result of jvp().
-struct JvpResult {
-  Tensor value;    ///< f(inputs)
-  Tensor tangent;  ///< derivative of f in the direction of the tangents; has value's shape
-};
-/// Computes f and its directional derivative with dual numbers (forward mode). The derivative is
-/// exact and needs no step size. f may call any differentiable function, including grad(). Throws
-/// DTypeError unless inputs, tangents and the result of f are float64, and ShapeError unless there
-/// is one tangent per input, with the shape of this input.
-JvpResult jvp(const DifferentiableFunction& f, Args inputs, Args tangents);
 
 ///@{
 /// Returns the product of the Hessian of a scalar function f and v, as one tensor per input. It is

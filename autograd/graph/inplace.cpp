@@ -24,7 +24,7 @@ Tensor readable(const Tensor& source, const Tensor& x) {
 }  // namespace
 
 void prepare_in_place(std::string_view op, const Tensor& x) {
-  check<DTypeError>(!is_dual(x.dtype()), op, "does not write into a ", x.dtype(), " tensor");
+  check<DTypeError>(x.dtype() != tracked64, op, "does not write into a ", x.dtype(), " tensor");
   check<ValueError>(!x.requires_grad() || (x.is_leaf() && !grad_enabled()), op,
                     "writes in place only into untracked leaves, or leaves under NoGrad; got a ",
                     x.shape(), x.is_leaf() ? " leaf that requires grad" : " result of an op");

@@ -3,7 +3,7 @@
 //
 // Every function checks the tensor x into which it writes. It throws ValueError if x is the result
 // of a recorded op, or if x is a leaf that requires grad and NoGrad is not active. It throws
-// DTypeError if x is dual64 or tracked64, and ShapeError if x repeats elements with stride 0. Each
+// DTypeError if x is tracked64, and ShapeError if x repeats elements with stride 0. Each
 // call increments the version of the storage. If a backward pass needs a saved value that was
 // overwritten, the backward pass throws ValueError.
 #pragma once

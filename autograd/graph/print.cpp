@@ -80,24 +80,6 @@ Cells format_floats(const std::vector<double>& values) {
   return cells;
 }
 
-// Formats a dual number as value, tangent and the letter e, such as "1.0000+0.5000e". PyTorch
-// formats complex numbers in this way, with the letter j.
-Cells format_duals(const std::vector<Dual>& values) {
-  std::vector<double> reals, tangents;
-  for (const Dual& v : values) {
-    reals.push_back(v.value);
-    tangents.push_back(v.tangent);
-  }
-  Cells cells = format_floats(reals);
-  const Cells e = format_floats(tangents);
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    const std::string tangent = e.text[i].substr(e.text[i].find_first_not_of(' '));
-    cells.text[i] += (tangent[0] == '-' ? "" : "+") + tangent + "e";
-  }
-  cells.width += e.width + 1;
-  return cells;
-}
-
 // Returns true if only the edges of an axis of this size are printed.
 bool is_cut(std::int64_t size, bool summarize) { return summarize && size > 2 * kEdgeItems; }
 
@@ -135,12 +117,10 @@ Cells format_cells(const Tensor& x, bool summarize) {
       return format_integers(shown<std::int64_t>(x, summarize), false);
     case bool8:
       return format_integers(shown<bool, std::int64_t>(x, summarize), true);
-    case dual64:
-      return format_duals(shown<Dual>(x, summarize));
-    default: {
-      std::vector<Dual> numbers;
-      for (const Tracked& v : shown<Tracked>(x, summarize)) numbers.push_back(v.number);
-      return format_duals(numbers);
+    default: {  // tracked64: only the values
+      std::vector<double> values;
+      for (const Tracked& v : shown<Tracked>(x, summarize)) values.push_back(real(v));
+      return format_floats(values);
     }
   }
 }

@@ -19,11 +19,11 @@ namespace heed::autograd {
 template <class Result, class... T>
 struct Domain {};
 /// Floating dtypes; the result has the dtype of the operands.
-using FloatingDomain = Domain<void, float, double, Dual, Tracked>;
+using FloatingDomain = Domain<void, float, double, Tracked>;
 /// Floating dtypes and int64; the result has the dtype of the operands.
-using NumericDomain = Domain<void, float, double, Dual, Tracked, std::int64_t>;
+using NumericDomain = Domain<void, float, double, Tracked, std::int64_t>;
 /// All dtypes; the result is bool8.
-using ComparisonDomain = Domain<bool, float, double, Dual, Tracked, std::int64_t, bool>;
+using ComparisonDomain = Domain<bool, float, double, Tracked, std::int64_t, bool>;
 
 ///@{
 /// SIMD kernel for n adjacent float32 values. elementwise() runs it instead of the scalar function
@@ -40,7 +40,7 @@ using Loop = void (*)(const void* f, void* y, const void* const* in, std::int64_
 /// The loops of an op, one per dtype, in the order of DType. The loop is null for a dtype that the
 /// op does not accept.
 struct Loops {
-  std::array<Loop, 6> of{};
+  std::array<Loop, 5> of{};
   bool to_bool = false;  ///< true: the result is bool8; false: it has the dtype of the operands
 };
 

@@ -22,15 +22,11 @@ DType unify(std::string_view op, std::span<Tensor* const> operands) {
 
 Tensor lift(std::string_view op, const Tensor& x, const Tensor& like) {
   if (x.dtype() == like.dtype()) return x;
-  check<DTypeError>(x.dtype() == float64, op,
-                    "dual numbers can be combined only with float64, got ", x.dtype());
-  Tensor y = empty(x.shape(), like.dtype());
-  if (like.dtype() == dual64)
-    elementwise_into<Dual, double>(
-        y, [](double v) { return Dual(v); }, x);
-  else
-    elementwise_into<Tracked, double>(
-        y, [](double v) { return Tracked(v); }, x);
+  check<DTypeError>(x.dtype() == float64, op, "tracked64 can be combined only with float64, got ",
+                    x.dtype());
+  Tensor y = empty(x.shape(), tracked64);
+  elementwise_into<Tracked, double>(
+      y, [](double v) { return Tracked(v); }, x);
   return y;
 }
 

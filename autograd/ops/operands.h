@@ -11,8 +11,8 @@
 namespace heed::autograd::detail {
 
 ///@{
-/// Makes the dtypes of all operands equal and returns the common dtype. If an operand is dual64 or
-/// tracked64, float64 operands are converted to this dtype. Any other mix throws DTypeError, whose
+/// Makes the dtypes of all operands equal and returns the common dtype. If an operand is
+/// tracked64, float64 operands are converted to it. Any other mix throws DTypeError, whose
 /// message has both dtypes. Undefined operands are skipped. The first operand must be defined.
 DType unify(std::string_view op, std::span<Tensor* const> operands);
 template <class... Tensors>
@@ -21,7 +21,7 @@ DType unify(std::string_view op, Tensors&... operands) {
 }
 ///@}
 
-/// Converts the float64 tensor x to the dtype of `like`, which is dual64 or tracked64. The result
+/// Converts the float64 tensor x to the dtype of `like`, which is tracked64. The result
 /// is contiguous and has tangent 0. Returns x itself if x has the dtype of `like`. Throws
 /// DTypeError for any other dtype of x.
 Tensor lift(std::string_view op, const Tensor& x, const Tensor& like);

@@ -74,7 +74,6 @@ Tensor sqrt(const Tensor& x);     ///< Returns the square root: NaN if x < 0.
 Tensor rsqrt(const Tensor& x);    ///< Returns 1 / sqrt(x).
 Tensor tanh(const Tensor& x);     ///< Returns the hyperbolic tangent.
 Tensor sigmoid(const Tensor& x);  ///< Returns 1 / (1 + exp(-x)), without overflow.
-Tensor erf(const Tensor& x);      ///< Returns the error function.
 /// Returns the absolute value. The gradient at 0 is 0.
 Tensor abs(const Tensor& x);
 /// Limits x to [low, high]. The gradient is 1 if low <= x <= high, else 0, also for NaN. Throws
@@ -161,7 +160,7 @@ Tensor triu(const Tensor& x, std::int64_t diagonal = 0);
 /// Returns a mask, bool8 [rows, columns], that is true where column <= row + diagonal.
 Tensor tril_mask(std::int64_t rows, std::int64_t columns, std::int64_t diagonal = 0);
 
-// ---- reductions (ops/reduce.cpp, ops/cumsum.cpp). `axes` is the set of axes to reduce; an empty
+// ---- reductions (ops/reduce.cpp). `axes` is the set of axes to reduce; an empty
 //      set stands for all axes. The result does not have these axes, or has them with size 1 if
 //      keepdim is true. An axis that appears twice in `axes` throws ShapeError.
 
@@ -194,9 +193,6 @@ Tensor min(const Tensor& x, const Dims& axes = {}, bool keepdim = false);
 /// Returns log(sum(exp(x))), computed without overflow. If all reduced elements are -inf, the
 /// result is -inf with gradient 0.
 Tensor logsumexp(const Tensor& x, const Dims& axes = {}, bool keepdim = false);
-/// Returns running sums along one axis: element i of the result is the sum of x's elements 0 to i.
-/// The result has x's shape. Also accepts int64, and then wraps around on overflow.
-Tensor cumsum(const Tensor& x, std::int64_t axis);
 /// Sums x over the axes that are repeated when `shape` is broadcast to x's shape. The result has
 /// the given shape. The engine sums the gradients of broadcast operands with this function. Also
 /// accepts int64. Throws ShapeError unless `shape` broadcasts to x's shape.
@@ -242,8 +238,8 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias = {});
 /// "->" are the axes of the result, in this order.
 /// - If a term of the equation has two words or an underscore, all labels are names, as in "batch
 ///   pos d_model, head d_model d_head -> batch pos head d_head". Otherwise every letter is a label.
-/// - If a label appears twice in one term, the diagonal of these two axes is used. The result is
-///   summed over the labels that are not in the output.
+/// - The result is summed over the labels that are not in the output. A label may appear only once
+///   in a term.
 /// - If there is no "->", the output has the labels that appear once, in alphabetical order, as in
 ///   NumPy. This is allowed only for single letters.
 /// - Axes with equal labels must have equal sizes; size 1 is not broadcast. Operands are contracted
@@ -293,9 +289,6 @@ Tensor slice(const Tensor& x, std::int64_t axis, std::int64_t start, std::int64_
 Tensor select(const Tensor& x, std::int64_t axis, std::int64_t index);
 /// Reverses the order of the elements along one axis. The result has x's shape.
 Tensor flip(const Tensor& x, std::int64_t axis);
-/// Returns the diagonal of two axes of sizes m and n. The result has a new last axis of size min(m,
-/// n) instead of these two axes. Throws ShapeError if axis0 and axis1 are the same axis.
-Tensor diagonal(const Tensor& x, std::int64_t axis0 = 0, std::int64_t axis1 = 1);
 /// Returns x itself if its elements are stored in row-major order without gaps. Otherwise returns a
 /// copy that is stored in this way.
 Tensor contiguous(const Tensor& x);

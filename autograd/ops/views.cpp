@@ -27,7 +27,6 @@ Samples expand_samples(SampleGen& g);
 Samples slice_samples(SampleGen& g);
 Samples unslice_samples(SampleGen& g);
 Samples flip_samples(SampleGen& g);
-Samples diagonal_samples(SampleGen& g);
 Samples contiguous_samples(SampleGen& g);
 
 const Op kReshape({.name = "reshape", .saves = Saves::kNothing, .samples = reshape_samples});
@@ -44,10 +43,6 @@ const Op kUnslice({.name = "unslice",
                    .no_sizes = needs_axis()});
 const Op kFlip(
     {.name = "flip", .saves = Saves::kNothing, .samples = flip_samples, .no_sizes = needs_axis()});
-const Op kDiagonal({.name = "diagonal",
-                    .saves = Saves::kNothing,
-                    .samples = diagonal_samples,
-                    .no_sizes = needs_axis()});
 const Op kContiguous({.name = "contiguous",
                       .saves = Saves::kNothing,
                       .samples = contiguous_samples});
@@ -184,32 +179,6 @@ Tensor flip(const Tensor& x, std::int64_t axis) {
   return record_view(kFlip, x, layout, [a](const Vjp& v) -> Grads { return {flip(v.grad, a)}; });
 }
 
-Tensor diagonal(const Tensor& x, std::int64_t axis0, std::int64_t axis1) {
-  const int a = normalized_axis(kDiagonal, x.shape(), axis0),
-            b = normalized_axis(kDiagonal, x.shape(), axis1);
-  check(a != b, kDiagonal, "needs two different axes of ", x.shape(), ", got ", axis0, " and ",
-        axis1);
-  const std::int64_t n = x.shape()[a], m = x.shape()[b], length = std::min(n, m);
-  Layout layout = x.layout();
-  const std::int64_t stride = layout.strides[a] + layout.strides[b];
-  for (Dims* d : {&layout.shape, &layout.strides})
-    *d = d->without(std::max(a, b)).without(std::min(a, b));
-  layout.shape.push_back(length);
-  layout.strides.push_back(stride);
-  return record_view(kDiagonal, x, layout, [=](const Vjp& v) -> Grads {
-    // Creates a tensor [..., n, m] with g [..., min(n, m)] on its diagonal and 0 elsewhere. Then
-    // moves the last two axes to the places a and b.
-    Tensor g = v.grad;
-    if (n > length) g = unslice(g, {g.shape().with(-1, n), g.rank() - 1, 0, 1});
-    const Tensor on = gt(eye(n, m), 0.0);
-    g = masked_fill(expand(unsqueeze(g, -1), g.shape().joined(m)), logical_not(on), 0);
-    Dims axes;
-    for (int i = 0, next = 0; i < g.rank(); ++i)
-      axes.push_back(i == a ? g.rank() - 2 : i == b ? g.rank() - 1 : next++);
-    return {permute(g, axes)};
-  });
-}
-
 Tensor contiguous(const Tensor& x) {
   if (x.is_contiguous()) return x;
   Tensor y = detached_copy(x);
@@ -265,13 +234,6 @@ Samples unslice_samples(SampleGen& g) {
 
 Samples flip_samples(SampleGen& g) {
   return samples_of_view(g, [](const Tensor& x) { return flip(x, -1); });
-}
-
-Samples diagonal_samples(SampleGen& g) {
-  return {{"square", [](Args t) { return diagonal(t[0]); }, {g.normal({3, 3})}},
-          {"rectangular, of a batch",
-           [](Args t) { return diagonal(t[0], 2, 0); },
-           {g.normal({3, 2, 4})}}};
 }
 
 Samples contiguous_samples(SampleGen& g) {

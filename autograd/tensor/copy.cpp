@@ -42,8 +42,6 @@ void copy_elements(std::byte* y, std::int64_t y_stride, const std::byte* x, std:
     copy_sized<4>(y, y_stride, x, x_stride, n);
   else if (size == 8)
     copy_sized<8>(y, y_stride, x, x_stride, n);
-  else if (size == sizeof(Dual))
-    copy_sized<sizeof(Dual)>(y, y_stride, x, x_stride, n);
   else
     copy_sized<sizeof(Tracked)>(y, y_stride, x, x_stride, n);
 }

@@ -88,17 +88,6 @@ Tensor arange(double start, double end, double step, DType dtype) {
 }
 Tensor arange(std::int64_t end) { return arange(0, double(end)); }
 
-Tensor linspace(double start, double end, std::int64_t steps, DType dtype) {
-  check<ValueError>(steps >= 0, "linspace", "needs steps >= 0, got ", steps);
-  const double step = steps > 1 ? (end - start) / double(steps - 1) : 0;
-  // The first half is computed from `start` and the second half from `end`, so that the first and
-  // the last value are exact.
-  return generate("linspace", {steps}, dtype, [=](std::int64_t i) {
-    return i < steps / 2 || steps == 1 ? start + double(i) * step
-                                       : end - double(steps - 1 - i) * step;
-  });
-}
-
 Tensor eye(std::int64_t n, std::int64_t m, DType dtype) {
   if (m < 0) m = n;
   Tensor x = zeros({n, m}, dtype);
@@ -116,7 +105,6 @@ template Tensor from_data(std::span<const float>, const Shape&);
 template Tensor from_data(std::span<const double>, const Shape&);
 template Tensor from_data(std::span<const std::int64_t>, const Shape&);
 template Tensor from_data(std::span<const bool>, const Shape&);
-template Tensor from_data(std::span<const Dual>, const Shape&);
 template Tensor from_data(std::span<const Tracked>, const Shape&);
 
 Tensor from_data(const std::vector<bool>& values, const Shape& shape) {

@@ -42,10 +42,6 @@ Tensor full_like(const Tensor& x, double value);
 Tensor arange(double start, double end, double step = 1, DType dtype = int64);
 /// Returns the int64 tensor 0, 1, ..., end - 1.
 Tensor arange(std::int64_t end);
-/// Returns `steps` equally spaced numbers from `start` to `end`, both included. As in
-/// torch.linspace, the first half is computed from `start` and the second half from `end`. Throws
-/// ValueError if `steps` is negative.
-Tensor linspace(double start, double end, std::int64_t steps, DType dtype = float32);
 /// Returns an n x m matrix with ones on the diagonal and zeros elsewhere. A negative m means m = n.
 Tensor eye(std::int64_t n, std::int64_t m = -1, DType dtype = float32);
 

@@ -59,7 +59,6 @@ template std::vector<float> Tensor::to_vector() const;
 template std::vector<double> Tensor::to_vector() const;
 template std::vector<std::int64_t> Tensor::to_vector() const;
 template std::vector<bool> Tensor::to_vector() const;
-template std::vector<Dual> Tensor::to_vector() const;
 template std::vector<Tracked> Tensor::to_vector() const;
 
 Tensor Tensor::detach() const { return detail::TensorAccess::view(*this, layout()); }

@@ -37,7 +37,7 @@ struct SafeTensors {
 /// Tensors of equal element size keep their order. The metadata contains a checksum of the whole
 /// file (heed_checksum), which other readers of the format ignore. Throws ValueError for a
 /// duplicate name, the name "__metadata__", an undefined tensor, and text that is not UTF-8. Throws
-/// DTypeError for dual64 and tracked64. Throws IoError, with path and reason, if the file cannot
+/// DTypeError for tracked64. Throws IoError, with path and reason, if the file cannot
 /// be written.
 void save_safetensors(const autograd::PathAt& path, const std::vector<NamedTensor>& tensors,
                       const std::map<std::string, std::string>& metadata = {});

@@ -32,8 +32,8 @@ void save_safetensors(const PathAt& path, const std::vector<NamedTensor>& tensor
   for (const auto& [name, x] : sorted) {
     need(is_utf8(name), "the name ", quoted(name), " is not UTF-8");
     need(x.defined(), "tensor ", quoted(name), " is undefined");
-    check<DTypeError>(!is_dual(x.dtype()), "save_safetensors", quoted(name), " is ", x.dtype(),
-                      ", which exists only inside jvp");
+    check<DTypeError>(x.dtype() != tracked64, "save_safetensors", quoted(name), " is ", x.dtype(),
+                      ", which exists only inside gradient checks");
   }
   std::stable_sort(sorted.begin(), sorted.end(), [](const NamedTensor& a, const NamedTensor& b) {
     return element_size(a.tensor.dtype()) > element_size(b.tensor.dtype());

@@ -71,7 +71,7 @@ TensorDifference compare_tensors(const Tensor& a, const Tensor& b, const Toleran
   check(a.shape() == b.shape(), kName, "needs equal shapes, got ", a.shape(), " and ", b.shape());
   check<DTypeError>(a.dtype() == b.dtype(), kName, "needs equal dtypes, got ", a.dtype(), " and ",
                     b.dtype());
-  check<DTypeError>(!is_dual(a.dtype()), kName, "needs float32, float64, int64 or bool8, got ",
+  check<DTypeError>(a.dtype() != tracked64, kName, "needs float32, float64, int64 or bool8, got ",
                     a.dtype());
   const Tensor x = contiguous(a.detach()), y = contiguous(b.detach());
   return dispatch_any(a.dtype(), [&]<class T>() -> TensorDifference {

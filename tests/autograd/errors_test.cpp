@@ -68,7 +68,6 @@ TEST_CASE("a number outside the range of int64 is an error that names op and val
 TEST_CASE("negative and huge counts throw an Error of heed") {
   CHECK_THROWS_AS(bernoulli(0.5, {2, -1}), ShapeError);
   CHECK_THROWS_WITH(arange(0, 1e18), "arange: needs fewer than 2^40 elements, got 0 to 1e+18 by 1");
-  CHECK_THROWS_AS(linspace(0, 1, std::int64_t{1} << 62), ShapeError);
 }
 
 TEST_CASE("selection and logic require bool8") {
@@ -116,9 +115,6 @@ TEST_CASE("errors of reductions name axis and shape") {
   CHECK_THROWS_WITH(argmax(zeros({}), 0),
                     "argmax: axis 0 is out of range: a tensor of rank 0 has no axes");
   CHECK_THROWS_WITH(logsumexp(ints), "logsumexp: needs float32 or float64, got int64");
-  CHECK_THROWS_WITH(
-      cumsum(a, 2),
-      "cumsum: axis 2 is out of range for shape [2, 3]; needs at least -2 and below 2");
   CHECK_THROWS_WITH(sum_to(a, {2, 2}),
                     "sum_to: shapes [2, 3] and [2, 2] do not broadcast: 3 against 2 in axis -1");
   CHECK_THROWS_WITH(sum_to(zeros({1}), {3}),
@@ -209,7 +205,6 @@ TEST_CASE("errors of creation functions") {
   CHECK_THROWS_WITH(
       arange(0, 5, INFINITY),
       "arange: needs a finite range and a finite step other than 0, got 0 to 5 by inf");
-  CHECK_THROWS_WITH(linspace(0, 1, -1), "linspace: needs steps >= 0, got -1");
   CHECK_THROWS_WITH(Shape({1, 1, 1, 1, 1, 1, 1, 1, 1}), "shape: needs rank 0 to 8, got rank 9");
 }
 

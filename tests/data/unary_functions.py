@@ -42,12 +42,9 @@ def du(x):
     return C * (1 + 3 * K * x**2)
 
 
-two_over_root_pi = 2 / mp.sqrt(mp.pi)
 FUNCTIONS = {
     'tanh': (mp.tanh, lambda x: 4 * ds(2 * x), lambda x: 8 * dds(2 * x)),
     'sigmoid': (s, ds, dds),
-    'erf': (mp.erf, lambda x: two_over_root_pi * mp.exp(-x * x),
-            lambda x: -2 * x * two_over_root_pi * mp.exp(-x * x)),
     'gelu': (lambda x: x * Phi(x), lambda x: Phi(x) + x * phi(x), lambda x: phi(x) * (2 - x * x)),
     'gelu_tanh': (lambda x: x * s(u(x)), lambda x: s(u(x)) + x * ds(u(x)) * du(x),
                   lambda x: 2 * ds(u(x)) * du(x) + x * (dds(u(x)) * du(x)**2 + ds(u(x)) * 6 * C * K * x)),

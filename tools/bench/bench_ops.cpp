@@ -64,7 +64,6 @@ void time_rows(Report& report, Progress& progress) {
       {"add", 2, [](const Tensor& t) { return t + t; }},
       {"exp", 2, [](const Tensor& t) { return exp(t); }},
       {"tanh", 2, [](const Tensor& t) { return tanh(t); }},
-      {"erf", 2, [](const Tensor& t) { return erf(t); }},
       {"gelu", 2, [](const Tensor& t) { return gelu(t); }},
       {"softmax", 2, [](const Tensor& t) { return softmax(t, -1); }},
       {"layer_norm", 2, [](const Tensor& t) { return layer_norm(t, t.size(-1)); }},

@@ -1,4 +1,4 @@
-// The smooth functions of one operand: tanh, sigmoid, erf, gelu, gelu_tanh and silu in float64,
+// The smooth functions of one operand: tanh, sigmoid, gelu, gelu_tanh and silu in float64,
 // with their derivatives (slopes). Terms that cancel are computed in long double, which has at
 // least 11 more bits on Linux. ../README.md states the errors.
 #pragma once
@@ -6,8 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-
-#include "autograd/base/dual.h"
 
 namespace heed::autograd::kernels::reference {
 
@@ -34,10 +32,6 @@ struct Sigmoid {
 struct Tanh {
   static double value(double x) { return std::tanh(x); }
   static double slope(double x) { return 4 * Sigmoid::slope(2 * x); }
-};
-struct Erf {
-  static double value(double x) { return std::erf(x); }
-  static double slope(double x) { return erf(Dual(x, 1)).tangent; }
 };
 
 /// x Phi(x), where Phi is the standard normal distribution function and phi is its density. For

@@ -46,10 +46,6 @@ void tanh_backward_loop(float* dx, const float* g, const float* x, std::int64_t 
   });
 #endif
 }
-void erf_loop(float* y, const float* x, std::int64_t n) {
-  for_each_vector(
-      n, [&](auto, auto load, auto store) HWY_ATTR { store(vector_erf(D(), load(x)), y); });
-}
 
 template <class Tail>
 HWY_INLINE V limited(V x) {
@@ -141,7 +137,6 @@ HWY_EXPORT(add_loop);
 HWY_EXPORT(exp_loop);
 HWY_EXPORT(tanh_loop);
 HWY_EXPORT(tanh_backward_loop);
-HWY_EXPORT(erf_loop);
 HWY_EXPORT(gelu_loop);
 HWY_EXPORT(gelu_backward_loop);
 HWY_EXPORT(gelu_tanh_loop);
@@ -161,7 +156,6 @@ void tanh(float* y, const float* x, std::int64_t n) { HWY_DYNAMIC_DISPATCH(tanh_
 void tanh_backward(float* dx, const float* g, const float* x, std::int64_t n) {
   HWY_DYNAMIC_DISPATCH(tanh_backward_loop)(dx, g, x, n);
 }
-void erf(float* y, const float* x, std::int64_t n) { HWY_DYNAMIC_DISPATCH(erf_loop)(y, x, n); }
 void gelu(float* y, const float* x, std::int64_t n) { HWY_DYNAMIC_DISPATCH(gelu_loop)(y, x, n); }
 void gelu_backward(float* dx, const float* g, const float* x, std::int64_t n) {
   HWY_DYNAMIC_DISPATCH(gelu_backward_loop)(dx, g, x, n);

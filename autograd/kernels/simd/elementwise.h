@@ -21,7 +21,6 @@ void add(float* y, const float* a, const float* b, std::int64_t n);
 /// Computes y[i] = f(x[i]) for n values.
 void exp(float* y, const float* x, std::int64_t n);
 void tanh(float* y, const float* x, std::int64_t n);
-void erf(float* y, const float* x, std::int64_t n);
 ///@}
 
 /// Computes dx = g (1 - tanh(x)^2) for n values, without cancellation.

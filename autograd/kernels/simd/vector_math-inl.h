@@ -1,4 +1,4 @@
-// Vector versions of exp and erf and of the tails of GELU and of the logistic function, compiled
+// Vector versions of exp and of the tails of GELU and of the logistic function, compiled
 // for one SIMD target.
 #if defined(HEED_VECTOR_MATH_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef HEED_VECTOR_MATH_INL_H_
@@ -68,28 +68,6 @@ HWY_INLINE V exp_near_zero(D d, V x) {
   return hn::IfThenZeroElse(hn::Lt(x, c(-87.33654f)), hn::Mul(e, power));
 }
 ///@}
-
-/// Returns erf(x) in float32. For |x| <= 0.92, the formula is x + x P(x^2). For larger |x|, the
-/// formula is 1 - exp(-Q(|x|)) with the sign of x, where Q approximates -log(erfc). |x| is limited
-/// to 3.95, because from there on erfc(|x|) is below half an ulp of 1. The polynomials P and Q were
-/// fitted for heed; they minimize the largest relative error of erf.
-template <class D, class V>
-HWY_INLINE V vector_erf(D d, V x) {
-  const auto c = [d](float v) HWY_ATTR { return hn::Set(d, v); };
-  const V t = hn::Abs(x), s = hn::Mul(x, x);
-  const V p = polynomial(d, s,
-                         {-0.0005999404238536954f, 0.0049948301166296005f, -0.02676771953701973f,
-                          0.11281845718622208f, -0.3761249780654907f, 0.12837915122509003f});
-  const V small = hn::MulAdd(p, x, x);
-  const V far = hn::Min(t, c(3.95f));
-  const V q = polynomial(d, far,
-                         {2.108240187226329e-05f, -0.00043431646190583706f, 0.004170355387032032f,
-                          -0.02511756494641304f, 0.10827720910310745f, 0.6333495378494263f,
-                          1.1295136213302612f, -0.00017441614181734622f});
-  const V large = hn::CopySign(hn::Sub(c(1.0f), vector_exp(d, hn::Neg(q))), x);
-  // If x is NaN, the comparison is false. The result is then `small`, which is also NaN.
-  return hn::IfThenElse(hn::Gt(t, c(0.92f)), large, small);
-}
 
 /// The lower tail of GELU in float32, for t in [0, kEnd]: value() returns -2^64 gelu(-t), and
 /// slope() returns 2^64 gelu'(-t). For t > kEnd, gelu(-t) and gelu'(-t) round to 0.

@@ -1,4 +1,4 @@
-// relu, and the smooth functions tanh, sigmoid, erf, gelu, gelu_tanh and silu. The derivative of a
+// relu, and the smooth functions tanh, sigmoid, gelu, gelu_tanh and silu. The derivative of a
 // smooth function is an op of its own, because a composite of other ops would lose digits where its
 // terms cancel.
 #include <algorithm>
@@ -45,13 +45,6 @@ struct Tanh : reference::Tanh {
   template <class X>
   static X curvature(const X& x) {
     return 8.0 * Sigmoid::curvature(2.0 * x);
-  }
-};
-struct Erf : reference::Erf {
-  template <class X>
-  static X curvature(const X& x) {
-    const X u = clamp(x, -40.0, 40.0);
-    return u * exp(-(u * u)) * (-4 * std::numbers::inv_sqrtpi);
   }
 };
 struct Gelu : reference::Gelu {
@@ -128,7 +121,6 @@ class SmoothOp {
 namespace simd = kernels::simd;
 const SmoothOp<Tanh> kTanh("tanh", "tanh_slope", tanh, simd::tanh, simd::tanh_backward);
 const SmoothOp<Sigmoid> kSigmoid("sigmoid", "sigmoid_slope", sigmoid);
-const SmoothOp<Erf> kErf("erf", "erf_slope", erf, simd::erf);
 const SmoothOp<Gelu> kGelu("gelu", "gelu_slope", gelu, simd::gelu, simd::gelu_backward);
 const SmoothOp<GeluTanh> kGeluTanh("gelu_tanh", "gelu_tanh_slope", gelu_tanh, simd::gelu_tanh,
                                    simd::gelu_tanh_backward);
@@ -145,7 +137,6 @@ Tensor relu(const Tensor& x) {
 
 Tensor tanh(const Tensor& x) { return kTanh(x); }
 Tensor sigmoid(const Tensor& x) { return kSigmoid(x); }
-Tensor erf(const Tensor& x) { return kErf(x); }
 Tensor gelu(const Tensor& x) { return kGelu(x); }
 Tensor gelu_tanh(const Tensor& x) { return kGeluTanh(x); }
 Tensor silu(const Tensor& x) { return kSilu(x); }

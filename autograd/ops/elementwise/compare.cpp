@@ -46,7 +46,7 @@ Tensor gt(const Tensor& a, double b) { return gt(a, scalar_like("gt", a, b)); }
 Tensor ge(const Tensor& a, double b) { return ge(a, scalar_like("ge", a, b)); }
 
 Tensor isfinite(const Tensor& x) {
-  return elementwise<Domain<bool, float, double, Dual, Tracked>>(
+  return elementwise<Domain<bool, float, double, Tracked>>(
       "isfinite", x, [](auto v) { return std::isfinite(real(v)); });
 }
 

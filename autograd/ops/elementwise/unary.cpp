@@ -104,9 +104,9 @@ Tensor clamp(const Tensor& x, double low, double high) {
 }
 
 Tensor to(const Tensor& x, DType dtype) {
-  if (x.dtype() == dtype || (is_dual(x.dtype()) && dtype == float64)) return x;
-  check<DTypeError>(!is_dual(x.dtype()) || dtype == bool8, kTo, "cannot convert ", x.dtype(),
-                    " to ", dtype, "; inside jvp, numbers are float64 or bool8");
+  if (x.dtype() == dtype || (x.dtype() == tracked64 && dtype == float64)) return x;
+  check<DTypeError>(x.dtype() != tracked64 || dtype == bool8, kTo, "cannot convert ", x.dtype(),
+                    " to ", dtype, "; inside a gradient check, numbers are float64 or bool8");
   Tensor y = empty(x.shape(), dtype);
   dispatch_any(x.dtype(), [&]<class From> {
     dispatch_any(dtype, [&]<class To> {

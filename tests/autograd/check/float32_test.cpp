@@ -91,7 +91,6 @@ void add_norms(Samples& samples, SampleGen& g, std::int64_t rows, std::int64_t n
 void add_functions(Samples& samples, SampleGen& g, const Shape& shape) {
   samples.push_back(one("exp", exp, g.normal(shape)));
   samples.push_back(one("tanh", tanh, g.normal(shape)));
-  samples.push_back(one("erf", erf, g.normal(shape)));
   samples.push_back(one("gelu", gelu, g.normal(shape)));
   samples.push_back(one("gelu_tanh", gelu_tanh, g.normal(shape)));
   samples.push_back(one("silu", silu, g.normal(shape)));

@@ -39,15 +39,6 @@ TEST_CASE("hvp, jacobian and jvp have their closed forms") {
   CHECK(values(j) == V{2, 8, 18, 8, 20, 36});
   CHECK(jacobian([](const Tensor& t) { return t * t; }, ones({2, 2}, float64)).shape() ==
         Shape{2, 2, 2, 2});
-  const JvpResult r = jvp([](Args t) { return t[0] * t[1]; }, std::vector{x, v}, std::vector{v, x});
-  CHECK(values(r.value) == V{1, -2, 6});
-  CHECK(values(r.tangent) == V{2, 5, 13});  // x dv + v dx = x^2 + v^2
-  CHECK_THROWS_WITH(
-      jvp([](Args t) { return t[0]; }, std::vector{x}, std::vector{ones({2}, float64)}),
-      "jvp: input 0 has shape [3], its tangent has shape [2]; needs equal shapes");
-  CHECK_THROWS_WITH(
-      jvp([](Args t) { return t[0]; }, std::vector{ones({1})}, std::vector{ones({1})}),
-      "jvp: needs float64 inputs and tangents, got float32 and float32");
 }
 
 TEST_CASE("grad of one tensor is one tensor") {
@@ -83,35 +74,4 @@ TEST_CASE("hvp and jacobian take several tensors") {
   CHECK(values(none[0]) == V{0, 0, 0, 0});
 }
 
-TEST_CASE("grad inside jvp is a Hessian-vector product, also for fused ops") {
-  const Tensor x = randn({2, 3}, float64), v = randn({2, 3}, float64);
-  const Tensor w = randn({4, 3}, float64), b = randn({4}, float64), g = randn({2, 4}, float64);
-  for (const bool explicit_cotangent : {false, true}) {
-    const auto f = [&](const Tensor& t) {
-      const Tensor y = linear(layer_norm(gelu(t), 3), w, b);
-      return explicit_cotangent ? y : sum(y * g);
-    };
-    const auto gradient = [&](Args t) {
-      const Tensor at = t[0].detach().requires_grad_();
-      GradOptions options;
-      if (explicit_cotangent) options.grad_output = g;
-      return grad(f(at), {at}, options)[0];
-    };
-    const Tensor forward_over_reverse = jvp(gradient, std::vector{x}, std::vector{v}).tangent;
-    const Tensor reverse_over_reverse =
-        hvp([&](const Tensor& t) { return explicit_cotangent ? sum(f(t) * g) : f(t); }, x, v);
-    CHECK(allclose(forward_over_reverse, reverse_over_reverse, 1e-10, 1e-10));
-  }
-}
-
-TEST_CASE("the result of jvp inside a recorded function is a constant of its graph") {
-  const Tensor x = leaf({2, 3});
-  const Tensor t =
-      jvp([](Args a) { return a[0] * a[0]; }, std::vector{x}, std::vector{ones({2}, float64)})
-          .tangent;
-  CHECK(!t.requires_grad());
-  CHECK(values(t) == V{4, 6});
-  CHECK(values(grad(sum(x * t), x)) == V{4, 6});
-  CHECK(grad_enabled());
-}
 }  // namespace

@@ -73,8 +73,8 @@ TEST_CASE("einsum agrees with its definition on random equations", "[einsum]") {
     for (std::int64_t k = 0, n = 1 + draw(3); k < n; ++k) {
       if (k > 0) equation += ',';
       Shape shape;
-      for (std::int64_t i = 0, rank = draw(4); i < rank; ++i) {
-        const char c = char('a' + draw(4));
+      for (std::int64_t i = 0, rank = draw(4), first = draw(4); i < rank; ++i) {
+        const char c = char('a' + (first + i * 3) % 4);
         used.insert(c);
         equation += c;
         shape.push_back(size[c]);
@@ -121,7 +121,7 @@ TEST_CASE("einsum accepts the equations of the notebooks without changes", "[ein
 }
 
 TEST_CASE("einsum accepts letters or names, spaces, and NumPy's implicit output", "[einsum]") {
-  const Tensor a = normal({2, 3}), b = normal({3, 4}), square = normal({3, 3});
+  const Tensor a = normal({2, 3}), b = normal({3, 4});
   const Tensor product = matmul(a, b);
   CHECK(nearly(einsum("ij,jk->ik", {a, b}), product));
   CHECK(nearly(einsum(" ij , jk -> ik ", {a, b}), product));
@@ -130,8 +130,6 @@ TEST_CASE("einsum accepts letters or names, spaces, and NumPy's implicit output"
   CHECK(nearly(einsum("ij,jk", {a, b}), product));
   CHECK(nearly(einsum("kj,ji", {a, b}), mT(product)));  // the output is "ik"
   CHECK(nearly(einsum("aB,BC", {a, b}), mT(product)));  // the output is "Ca"
-  CHECK(nearly(einsum("ii", {square}), sum(diagonal(square))));
-  CHECK(nearly(einsum("ii->i", {square}), diagonal(square)));
   CHECK(nearly(einsum(",ij->ji", {tensor(2, float64), a}), mT(a) * 2));
   CHECK(nearly(einsum("->", {tensor(2, float64)}), tensor(2, float64)));
   CHECK(einsum("ij->ji", {a}).shares_storage(a));
@@ -175,9 +173,13 @@ TEST_CASE("einsum points at a bad label", "[einsum]") {
         "  ij,jk->il\n"
         "          ^");
   CHECK(message<ValueError>("ij->ii", {{2, 2}}) ==
-        "einsum: output label 'i' appears twice\n"
+        "einsum: label 'i' appears twice in a term; each axis of a term needs its own label\n"
         "  ij->ii\n"
         "       ^");
+  CHECK(message<ValueError>("row column, row row -> column", {{2, 2}, {2, 2}}) ==
+        "einsum: label 'row' appears twice in a term; each axis of a term needs its own label\n"
+        "  row column, row row -> column\n"
+        "                  ^");
   CHECK(message<ValueError>("ij->i->j", {{2, 2}}) ==
         "einsum: '-' is not a label: labels are letters\n"
         "  ij->i->j\n"
@@ -205,7 +207,6 @@ TEST_CASE("einsum names operands that do not fit", "[einsum]") {
         "  ij,jk->ik\n"
         "     ^");
   CHECK(!message<ShapeError>("ij,jk->ik", {{2, 3}, {1, 5}}).empty());  // size 1 does not broadcast
-  CHECK(!message<ShapeError>("ii->i", {{2, 3}}).empty());
   try {
     einsum("i,i->", {zeros({2}), zeros({2}, float64)});
     FAIL("mixed dtypes must throw");

@@ -55,14 +55,6 @@ TEST_CASE("cat joins tensors one after the other") {
   CHECK(same_bits(cat({expand(tensor(5), {2}), tensor({1})}, 0), tensor({5, 5, 1})));
 }
 
-TEST_CASE("cat converts a constant to a dual number beside a dual number") {
-  const Tensor x = some_normal({2}), u = some_normal({2}), constant = some_normal({3});
-  const auto f = [&](Args t) { return cat({constant, t[0]}, 0); };
-  const JvpResult r = jvp(f, std::vector{x}, std::vector{u});
-  CHECK(same_bits(r.value, cat({constant, x}, 0)));
-  CHECK(same_bits(r.tangent, cat({zeros({3}, float64), u}, 0)));
-}
-
 TEST_CASE("stack makes a new axis") {
   const Tensor a = some_normal({2, 3}), b = some_normal({2, 3});
   for (const std::int64_t axis : {0, 1, 2, -1, -2, -3}) {

@@ -37,7 +37,6 @@ const std::vector<Unary> kUnary = {
     {"pow 0", power_0, {{0, 1}, {-5, 1}, {kNaN, 1}}},
     {"sigmoid", sigmoid, {{0, 0.5}}},
     {"tanh", tanh, {{0, 0}}},
-    {"erf", erf, {{0, 0}}},
     {"gelu", gelu, {{0, 0}}},
     {"gelu_tanh", gelu_tanh, {{0, 0}}},
     {"silu", silu, {{0, 0}}}};
@@ -262,7 +261,6 @@ TEST_CASE("int64 wraps around on overflow") {
   CHECK((x * 2.0).to_vector<std::int64_t>() == I{-2, 0, -2});
   CHECK(sum(ints({kMax, kMax, kMax, 4})).to_vector<std::int64_t>() == I{kMin + 1});
   CHECK(sum(reshape(ints({kMax, 5, 1, 6}), {2, 2}), {0}).to_vector<std::int64_t>() == I{kMin, 11});
-  CHECK(cumsum(ints({kMax, 1, 1}), 0).to_vector<std::int64_t>() == I{kMax, kMin, kMin + 1});
   const Tensor zero = zeros({3}, int64);
   CHECK(index_add(x, 0, ints({0, 0, 1}), y).to_vector<std::int64_t>() == I{kMax, -1, kMax});
   CHECK(scatter_add(x, 0, zero, ints({1, 0, 0})).to_vector<std::int64_t>() == I{kMin, kMin, kMax});

@@ -35,7 +35,6 @@ std::array<ZeroAt, 3> zeros_of(ZeroAt first, ZeroAt second) {
 const std::map<std::string, UnaryLimits> kLimits = {
     {"tanh", {tanh, {1, 0, 0, -1, 0, 0}}},
     {"sigmoid", {sigmoid, {1, 0, 0, 0, 0, 0}}},
-    {"erf", {erf, {1, 0, 0, -1, 0, 0}}},
     {"gelu", {gelu, {kInf, 1}, 4, 16, zeros_of({-0.7517915247, 0.226}, {1.414213562, 0.2935})}},
     {"gelu_tanh",
      {gelu_tanh, {kInf, 1}, 4, 16, zeros_of({-0.7524614221, 0.226}, {1.418504009, 0.354})}},

@@ -119,13 +119,6 @@ TEST_CASE("of more than 1000 elements only the edges print", "[print]") {
         "        1.7488e+02])");
 }
 
-TEST_CASE("dual numbers print as value and tangent", "[print]") {
-  Tensor x = empty({2}, dual64);
-  const Dual values[] = {{1, 0.5}, {-2.5, -0.25}};
-  std::copy(std::begin(values), std::end(values), x.mutable_data<Dual>());
-  CHECK(printed(x) == "tensor([ 1.0000+0.5000e, -2.5000-0.2500e], dtype=dual64)");
-}
-
 TEST_CASE("to_dot draws the graph with the values and gradients of small tensors", "[print]") {
   const Tensor x = tensor({1, 2}), w = tensor({0.5, -1}).requires_grad_();
   const Tensor y = (w * x).retain_grad(), loss = sum(y * y);

@@ -302,7 +302,7 @@ TEST_CASE("save_safetensors rejects invalid tensors and writes nothing") {
   CHECK_THROWS_AS(save({{"\xff", x}}), ValueError);
   CHECK_THROWS_AS(save({{"a", x}}, {{"k", "\xc3"}}), ValueError);
   CHECK_THROWS_AS(save({{"a", Tensor()}}), ValueError);
-  CHECK_THROWS_AS(save({{"a", zeros({1}, dual64)}}), DTypeError);
+  CHECK_THROWS_AS(save({{"a", zeros({1}, tracked64)}}), DTypeError);
   CHECK(folder.files() == 0);
 }
 

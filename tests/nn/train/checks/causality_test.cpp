@@ -106,7 +106,7 @@ TEST_CASE("leaks and blind outputs are found, however small the derivative is") 
 TEST_CASE("padding that another output reads is a leak") {
   Generator g(5);
   const Tensor x = randn({1, 3, 2}, float64, g);
-  Reach r = reach([](const Tensor& t) { return cumsum(t, 1); }, x);
+  Reach r = reach([](const Tensor& t) { return matmul(tril(ones({3, 3}, float64)), t); }, x);
   CHECK(r.ok());
   r.padding = {true, false, false};
   CHECK(r.leaks().size() == 2);

@@ -12,7 +12,6 @@
 #include "autograd/engine/engine.h"           // grad, backward, jvp, hvp, jacobian
 #include "autograd/graph/check_registry.h"    // registry of gradient checks and their samples
 #include "autograd/graph/first_non_finite.h"  // finds the op that produced the first NaN or inf
-#include "autograd/graph/gradient_trace.h"    // explains why a tensor gets no gradient
 #include "autograd/graph/graph.h"             // record(), for defining new ops
 #include "autograd/graph/inplace.h"           // in-place writes
 #include "autograd/graph/observer.h"          // observers that are called after each op

@@ -230,8 +230,8 @@ void TrainingRun::check_gradients() {
   if (!options_.strict && steps_ > 1) return;
   const std::vector<std::string> names = t_.parameters_without_gradient();
   if (names.empty()) return;
-  const std::string text = fmt::format("no gradient reaches {} in step {}: {}", join(names),
-                                       t_.steps_done, t_.why_no_gradient(names));
+  const std::string text =
+      fmt::format("no gradient reaches {} in step {}", join(names), t_.steps_done);
   if (!options_.strict) return on_warning(text);
   save();
   throw NumericError(text);

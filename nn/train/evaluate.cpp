@@ -7,7 +7,7 @@
 #include <limits>
 #include <map>
 
-#include "nn/train/checks/audit.h"
+#include "autograd/graph/first_non_finite.h"
 
 namespace heed::nn {
 
@@ -106,7 +106,7 @@ Evaluation Sums::means() const {
 
 // Runs the batch again, and returns the first op that makes a NaN or an infinity.
 std::string trouble_in(const Transformer& model, const Batch& batch) {
-  const FirstNonFinite finder = watch_for_non_finite(model);
+  const FirstNonFinite finder;
   cross_entropy(model(batch.inputs), batch.targets);
   return "the first result that is not finite: " + finder.text();
 }

@@ -9,12 +9,11 @@
 
 #include "autograd/base/parallel.h"
 #include "autograd/engine/engine.h"
-#include "autograd/graph/gradient_trace.h"
+#include "autograd/graph/first_non_finite.h"
 #include "autograd/tensor/copy.h"
 #include "nn/io/safetensors.h"
 #include "nn/optim/first_non_finite.h"
 #include "nn/tasks/tasks.h"
-#include "nn/train/checks/audit.h"
 #include "nn/train/cost/memory.h"
 #include "nn/train/rank_session.h"
 #include "nn/train/source.h"
@@ -220,7 +219,7 @@ MetricsRow Trainer::step(const Batch* fixed) {
     if (ranks_) ranks_->end();
     ranks_ = nullptr;
     std::string what = e.what();
-    const FirstNonFinite finder = watch_for_non_finite(model);
+    const FirstNonFinite finder;
     try {
       loss_and_gradients(fixed);
     } catch (const NumericError& again) {  // expected, because the step failed before
@@ -306,22 +305,6 @@ std::vector<std::string> Trainer::parameters_without_gradient() const {
     if (!p.tensor.grad().defined() || all_zero(p.tensor.grad())) names.push_back(p.name);
   std::erase_if(names, [&](const std::string& n) { return std::ranges::count(frozen_, n) > 0; });
   return names;
-}
-
-std::string Trainer::why_no_gradient(const std::vector<std::string>& names) const {
-  Generator data = data_, dropout = dropout_;
-  const Batch batch = task->sample(config_.batch, data);
-  GradientTrace trace;
-  const Tensor loss =
-      training_loss(model, batch.inputs, batch.targets, {.training = true, .generator = &dropout});
-  std::string text;
-  for (const NamedTensor& p : parameters(model)) {
-    if (std::find(names.begin(), names.end(), p.name) == names.end()) continue;
-    const bool missing = !p.tensor.requires_grad() || !p.tensor.grad().defined();
-    text += fmt::format("{}{}: {}", text.empty() ? "" : "; ", p.name,
-                        missing ? trace.why_none(p.tensor) : "its gradient is 0 everywhere");
-  }
-  return text;
 }
 
 MetricsRow& Trainer::row_of(std::int64_t step) {

@@ -107,10 +107,6 @@ class Trainer {
   /// Returns the names of the parameters, without frozen(), whose gradient was missing, or zero
   /// everywhere, in the last step. Each call reads all elements of all gradients.
   std::vector<std::string> parameters_without_gradient() const;
-  /// Returns the reason why no gradient reaches each of the parameters `names`, such as
-  /// "blocks.0.up.weight: blocks.0: the gradient ends at ...". Runs a forward pass on the next
-  /// batch; the random streams do not change.
-  std::string why_no_gradient(const std::vector<std::string>& names) const;
 
   /// Returns one row per step, which also contains the evaluation after the step if there was one.
   const std::vector<MetricsRow>& history() const { return history_; }

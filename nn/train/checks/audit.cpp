@@ -35,10 +35,4 @@ std::vector<ParameterAudit> StepAudit::after(const Transformer& model) const {
   return audit;
 }
 
-FirstNonFinite watch_for_non_finite(const Transformer& model) {
-  std::vector<std::pair<std::string, Tensor>> names;
-  for (const NamedTensor& p : parameters(model)) names.emplace_back(p.name, p.tensor);
-  return FirstNonFinite(std::move(names));
-}
-
 }  // namespace heed::nn

@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "autograd/graph/first_non_finite.h"
 #include "nn/layers/transformer.h"
 
 namespace heed::nn {
@@ -37,9 +36,5 @@ class StepAudit {
   std::vector<std::string> frozen_;
   std::vector<Tensor> weights_;
 };
-
-/// Returns an observer that finds the first op that makes a NaN or an infinity. The text() of the
-/// observer names the parameters of the model.
-autograd::FirstNonFinite watch_for_non_finite(const Transformer& model);
 
 }  // namespace heed::nn

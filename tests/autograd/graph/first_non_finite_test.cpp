@@ -10,47 +10,26 @@ using namespace heed::autograd;
 using namespace testing;
 using Catch::Matchers::StartsWith;
 
-TEST_CASE("the text for log of a negative number names op, index, and the operand with its value") {
+TEST_CASE("the text names the first op at fault, its result and the index") {
   const Tensor x = leaf({1, -2, 3});
-  FirstNonFinite finder({{"w", x}});
+  FirstNonFinite finder;
   log(x);
-  CHECK(finder.found());
-  CHECK(finder.text() ==
-        "log [3] float64 is nan at [1]: input 0 (w) [3] float64 is -2 there, -2 to 3");
-  log(tensor({0.0}, float64));  // a later NaN is not reported
-  CHECK_THAT(finder.text(), Contains("(w)"));
-}
-
-TEST_CASE("the text for 0/0 names both operands, also if they broadcast") {
-  FirstNonFinite finder;
+  CHECK(finder.text() == "log [3] float64 is nan at [1]");
+  log(tensor({0.0}, float64));  // a later infinity is not reported
+  CHECK(finder.text() == "log [3] float64 is nan at [1]");
   const NoGrad guard;  // ops that are not recorded are observed too
+  FirstNonFinite quotient;
   tensor({{1, 0}, {2, 3}}, float64) / tensor({1, 0}, float64);
-  CHECK_THAT(finder.text(), Contains("div [2, 2] float64 is nan at [0, 1]: input 0 [2, 2] float64 "
-                                     "is 0 there, 0 to 3; input 1 [2] float64 is 0 there, 0 to 1"));
+  CHECK(quotient.text() == "div [2, 2] float64 is nan at [0, 1]");
 }
 
-TEST_CASE("for inf - inf in softmax, the text names the origin of the infinity first") {
-  const Tensor x = tensor({1, 1000}, float64);
+TEST_CASE("for inf - inf in softmax, the text names the origin of the infinity") {
   FirstNonFinite finder;
-  softmax(exp(x), 0);
-  CHECK_THAT(finder.text(),
-             StartsWith("exp [2] float64 is inf at [1]: input 0 [2] float64 is 1000 "
-                        "there, 1 to 1000; which led to softmax [2] float64 is nan"));
+  softmax(exp(tensor({1, 1000}, float64)), 0);
+  CHECK(finder.text() == "exp [2] float64 is inf at [1]");
   FirstNonFinite given;
   softmax(tensor({1, kInf}, float64), 0);
   CHECK_THAT(given.text(), StartsWith("softmax [2] float64 is nan at ["));
-  CHECK_THAT(given.text(), Contains("inf at [1]"));
-}
-
-TEST_CASE("an overflow in matmul is reported until an unrelated NaN occurs") {
-  FirstNonFinite finder;
-  const Tensor a = full({2, 2}, 1e20, float32);
-  const Tensor large = matmul(a, a);
-  CHECK_THAT(finder.text(), StartsWith("matmul [2, 2] float32 is inf at [0, 0]: input 0 [2, 2]"));
-  CHECK_THAT(finder.text(), Contains("1e+20 to 1e+20"));
-  1.0 / large;  // 1 / inf is finite
-  sqrt(tensor({-1.0}, float32));
-  CHECK_THAT(finder.text(), StartsWith("sqrt [1] float32 is"));
 }
 
 TEST_CASE(
@@ -65,15 +44,9 @@ TEST_CASE(
     y = sqrt(x);
   }
   CHECK(NameScope::path().empty());
-  CHECK(!finder.found());
+  CHECK(finder.text().empty());
   backward(sum(y));
-  CHECK_THAT(finder.text(), StartsWith("blocks.1.mlp: backward of sqrt: div [2] float64 is inf at "
-                                       "[1]: "));
-  const Tensor zero = leaf({0});
-  FirstNonFinite product;
-  backward(sum(sqrt(zero * zero)));  // the vjp of mul computes infinity * 0
-  CHECK_THAT(product.text(), StartsWith("backward of sqrt: div [1] float64 is inf at [0]: "));
-  CHECK_THAT(product.text(), Contains("; which led to backward of mul: mul [1] float64 is"));
+  CHECK(finder.text() == "blocks.1.mlp: backward of sqrt: div [2] float64 is inf at [1]");
 }
 
 TEST_CASE("the gradients of a backward kernel, which calls no op, are checked") {
@@ -84,9 +57,7 @@ TEST_CASE("the gradients of a backward kernel, which calls no op, are checked") 
   });
   FirstNonFinite finder;
   grad(y, x, {.grad_output = tensor({6, 7}, float64)});
-  CHECK(finder.text() ==
-        "backward of test.kernel: gradient of input 0 [2] float64 is nan at [1]: the gradient of "
-        "the result [2] float64 is 7 there, 6 to 7; input 0 [2] float64 is 2 there, 1 to 2");
+  CHECK(finder.text() == "backward of test.kernel: gradient of input 0 [2] float64 is nan at [1]");
 }
 
 TEST_CASE("a sum of gradients that overflows is found") {
@@ -99,9 +70,9 @@ TEST_CASE("a sum of gradients that overflows is found") {
 TEST_CASE("an op that reads a NaN is not at fault, but the text names the first such op") {
   FirstNonFinite finder;
   exp(tensor({std::nan(""), 1}, float64));
-  CHECK(!finder.found());
-  CHECK_THAT(finder.text(),
-             StartsWith("exp [2] float64 is nan at [0]: input 0 [2] float64 is nan"));
+  CHECK(finder.text() == "exp [2] float64 is nan at [0]");
+  log(tensor({-1.0}, float64));  // an op at fault replaces it
+  CHECK(finder.text() == "log [1] float64 is nan at [0]");
 }
 
 TEST_CASE("masked scores are intended: no op is at fault, in any implementation of attention") {
@@ -125,11 +96,11 @@ TEST_CASE("observation ends with the object; after an inner object, the outer on
   {
     FirstNonFinite inner;
     log(bad);
-    CHECK(inner.found());
+    CHECK(!inner.text().empty());
   }
-  CHECK(!outer.found());
+  CHECK(outer.text().empty());
   log(bad);
-  CHECK(outer.found());
+  CHECK(!outer.text().empty());
 }
 
 }  // namespace

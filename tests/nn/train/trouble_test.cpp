@@ -44,7 +44,6 @@ TEST_CASE("a step that is not finite names the op in its module, and changes not
   CHECK_THAT(error, Contains("the loss of step 2 is"));
   const std::string block = "blocks." + std::to_string(t.model.blocks.size() - 1);
   CHECK_THAT(error, Contains(" not finite: " + block + ".mlp: linear [8, 4, 64] float32 is"));
-  CHECK_THAT(error, Contains("(" + block + ".up.weight) [64, 16] float32"));
   CHECK(weights_of(t) == before);
   CHECK(t.steps_done == 1);
   set(weight, kept);
@@ -74,7 +73,6 @@ TEST_CASE("an evaluation that is not finite names the op") {
   const Evaluation e = t.evaluate(false);
   CHECK(!std::isfinite(e.loss));
   CHECK_THAT(e.trouble, Contains("linear [16, 8, "));
-  CHECK_THAT(e.trouble, Contains("(head.weight)"));
 }
 
 TEST_CASE("the audit of a step has gradients, weights and updates of all parameters") {
@@ -102,16 +100,13 @@ TEST_CASE("the audit of a step has gradients, weights and updates of all paramet
              StartsWith(std::to_string(count) + " of " + std::to_string(count)));
 }
 
-TEST_CASE("a parameter without gradient is named, with the place where the gradient ends") {
+TEST_CASE("a parameter without gradient is named") {
   Trainer t(tiny_mlp_run());
   Tensor& weight = t.model.blocks[0].mlp->up.weight;
   weight = weight.detach();
   const StepAudit audit(t.model);
   t.step();
   CHECK(t.parameters_without_gradient() == std::vector<std::string>{"blocks.0.up.weight"});
-  CHECK(t.why_no_gradient({"blocks.0.up.weight"}) ==
-        "blocks.0.up.weight: blocks.0.mlp: the gradient ends at linear, whose input 1 [64, 16] is "
-        "detached");
   const auto rows = audit.after(t.model);
   const auto severed = std::find_if(rows.begin(), rows.end(),
                                     [](const ParameterAudit& p) { return p.in_trouble(); });

@@ -184,11 +184,6 @@ bool Directory::is_removed() const {
   return ::fstat(descriptor_, &status) != 0 || status.st_nlink == 0;
 }
 
-void check_writable(const std::string& path) {
-  const PathAt directory = parent_of(target_of(path));
-  if (::access(directory.path.c_str(), W_OK | X_OK) != 0) cannot_write(path, reason(errno));
-}
-
 void write_file(const PathAt& path, std::span<const std::span<const std::byte>> parts) {
   const PathAt target = target_of(path);
   std::string temporary;

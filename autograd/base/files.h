@@ -96,12 +96,6 @@ class AppendFile {
   int descriptor_;
 };
 
-/// Checks that the directory of the path is writable, and that the path is not a directory, a pipe
-/// or a device. Throws the IoError of write_file() otherwise. Creates no file, and so does not
-/// detect a full disk or a name that is too long. Call this function before a long computation
-/// whose result is written at the end.
-void check_writable(const std::string& path);
-
 ///@{
 /// is_there() returns true if `path` exists, is_file() if it exists and is not a directory. A
 /// symbolic link stands for its target. Throws IoError if this cannot be determined, for example

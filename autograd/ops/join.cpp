@@ -15,12 +15,11 @@ Samples cat_samples(SampleGen& g);
 const Op kCat(
     {.name = "cat", .saves = Saves::kNothing, .samples = cat_samples, .no_sizes = needs_axis()});
 
-// Returns a tensor that has the common dtype of xs: xs[0], converted to dual numbers if another
-// tensor has dual numbers.
-Tensor with_common_dtype(Args xs) {
+// Returns the common dtype of xs: tracked64 if a tensor has it, else the dtype of all.
+DType common_dtype(Args xs) {
   Tensor first = xs[0];
   for (Tensor x : xs) detail::unify(kCat, first, x);
-  return first;
+  return first.dtype();
 }
 
 // Returns the shape of the joined tensors. Throws ShapeError unless their sizes on all other axes
@@ -44,13 +43,13 @@ Shape joined_shape(Args xs, int axis) {
 Tensor cat(std::span<const Tensor> xs, std::int64_t axis) {
   check<ValueError>(!xs.empty(), kCat, "needs at least one tensor");
   const int a = normalized_axis(kCat, xs[0].shape(), axis);
-  const Tensor like = with_common_dtype(xs);
-  Tensor y = empty(joined_shape(xs, a), like.dtype());
+  const DType dtype = common_dtype(xs);
+  Tensor y = empty(joined_shape(xs, a), dtype);
   std::vector<std::int64_t, PoolAllocator<std::int64_t>> starts{0};
   for (const Tensor& x : xs) {
     const std::int64_t end = starts.back() + x.shape()[a];
     detail::copy_into(detail::TensorAccess::view(y, sliced(y.layout(), a, starts.back(), end, 1)),
-                      detail::lift(kCat, x, like));
+                      x.dtype() == dtype ? x : detail::lift(x));
     starts.push_back(end);
   }
   return record(kCat, xs, y, [starts, a](const Vjp& v) -> Grads {

@@ -16,14 +16,11 @@ DType unify(std::string_view op, std::span<Tensor* const> operands) {
     if (like->dtype() == float64) like = x;
   }
   for (Tensor* x : operands)
-    if (x->defined() && x->dtype() != like->dtype()) *x = lift(op, *x, *like);
+    if (x->defined() && x->dtype() != like->dtype()) *x = lift(*x);
   return like->dtype();
 }
 
-Tensor lift(std::string_view op, const Tensor& x, const Tensor& like) {
-  if (x.dtype() == like.dtype()) return x;
-  check<DTypeError>(x.dtype() == float64, op, "tracked64 can be combined only with float64, got ",
-                    x.dtype());
+Tensor lift(const Tensor& x) {
   Tensor y = empty(x.shape(), tracked64);
   elementwise_into<Tracked, double>(
       y, [](double v) { return Tracked(v); }, x);

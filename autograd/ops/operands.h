@@ -21,10 +21,8 @@ DType unify(std::string_view op, Tensors&... operands) {
 }
 ///@}
 
-/// Converts the float64 tensor x to the dtype of `like`, which is tracked64. The result
-/// is contiguous and has tangent 0. Returns x itself if x has the dtype of `like`. Throws
-/// DTypeError for any other dtype of x.
-Tensor lift(std::string_view op, const Tensor& x, const Tensor& like);
+/// Converts the float64 tensor x to tracked64. The result is contiguous and has tangent 0.
+Tensor lift(const Tensor& x);
 
 /// Converts a `double` operand to a tensor of rank 0 with x's dtype. Throws DTypeError if x is
 /// int64 and the value is not a whole number in the range of int64.

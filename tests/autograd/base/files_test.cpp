@@ -126,14 +126,6 @@ TEST_CASE("files relative to an open directory are written into it after it was 
   CHECK_THROWS_WITH(Directory(moved), Contains("cannot open " + moved));
 }
 
-TEST_CASE("check_writable creates no file") {
-  const Folder folder;
-  check_writable(folder / "f");
-  CHECK(folder.files() == 0);
-  CHECK_THROWS_WITH(check_writable(folder / "no/f"), Contains("no/f: No such file or directory"));
-  CHECK_THROWS_WITH(check_writable(folder.path().string()), Contains("it is a directory"));
-}
-
 TEST_CASE("a write that fails in the middle keeps the old file") {
   const Folder folder;
   const std::string path = folder / "f";

@@ -37,6 +37,9 @@ TEST_CASE("hvp, jacobian and jvp have their closed forms") {
   const Tensor j = jacobian([&](const Tensor& t) { return matmul(a, t * t); }, x);  // 2 a_ij x_j
   CHECK(j.shape() == Shape{2, 3});
   CHECK(values(j) == V{2, 8, 18, 8, 20, 36});
+  const Tensor p = leaf({1, 2, 3}), moved = jvp(matmul(a, p * p), p, v);  // j v
+  CHECK(values(moved) == V{30, 60});
+  CHECK(!moved.requires_grad());
   CHECK(jacobian([](const Tensor& t) { return t * t; }, ones({2, 2}, float64)).shape() ==
         Shape{2, 2, 2, 2});
 }

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tests that the pages of tools/python show the output of their programs, and that the test on tools/python/CHECKS.md works in pytest.
+"""Tests that the pages of tools/python show the output of their programs, and that a test of them works in pytest.
 
     PYTHONPATH=build/release/python python3 tests/tools/python/page_test.py
 """

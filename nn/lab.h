@@ -23,5 +23,4 @@
 #include "nn/train/config.h"
 #include "nn/train/evaluate.h"
 #include "nn/train/generate.h"
-#include "nn/train/score.h"
 #include "nn/train/trainer.h"

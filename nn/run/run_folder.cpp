@@ -304,14 +304,6 @@ void RunFolder::save_checkpoint(const Snapshot& s) const {
   save_weights(checkpoint_name(s.step), s, "model.", s.step);
 }
 
-void RunFolder::save_result(const RunResult& result) const {
-  SafeTensors state = load_safetensors(file(kState).string());
-  check<IoError>(hash_of_tensors(load().part("model.")) == result.weights_checksum, state.path,
-                 "the run was trained while its result was measured; repeat the command");
-  state.metadata[kResultKey] = to_json(result);
-  save_safetensors(target(kState), state.tensors, state.metadata);
-}
-
 // Returns the names of the files that a run may have. If the directory kCheckpoints exists, these
 // include the checkpoint of step 0 and all existing checkpoints.
 std::vector<std::string> RunFolder::own_files() const {

@@ -73,7 +73,6 @@ class RunFolder {
   static constexpr const char* kLossPicture = "loss.png";     ///< loss curves
   static constexpr const char* kAttentionPicture = "attention.png";  ///< attention patterns
   static constexpr const char* kCausalityPicture = "causality.png";  ///< by `heed verify causality`
-  static constexpr const char* kLengthsPicture = "lengths.png";      ///< by `heed eval --context`
   static constexpr const char* kCheckpoints = "checkpoints";         ///< directory of checkpoints
   /// Names of all files directly inside the directory; kState is the first.
   static constexpr const char* kFiles[] = {kState,
@@ -86,8 +85,7 @@ class RunFolder {
                                            kAudit,
                                            kLossPicture,
                                            kAttentionPicture,
-                                           kCausalityPicture,
-                                           kLengthsPicture};
+                                           kCausalityPicture};
   /// Returns whether a run has files of this name, such as "loss.png" or
   /// "checkpoints/000200.safetensors".
   static bool contains(const std::string& name);
@@ -174,8 +172,6 @@ class RunFolder {
   void save(const Snapshot& snapshot, const std::vector<std::string>& notes = {}) const;
   /// Writes the weights as the checkpoint of their step. The run's directory must exist.
   void save_checkpoint(const Snapshot& snapshot) const;
-  /// Adds the result to kState of a finished run. Throws IoError if it belongs to other weights.
-  void save_result(const RunResult& result) const;
   /// Checks that a new run can replace all files, and changes nothing. Throws ValueError if
   /// kCheckpoints is a symbolic link or a file, and IoError if another file cannot be replaced
   /// (nn::check_replaceable).

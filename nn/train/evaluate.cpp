@@ -6,8 +6,10 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <span>
 
 #include "autograd/graph/first_non_finite.h"
+#include "autograd/ops/ops.h"
 
 namespace heed::nn {
 
@@ -210,6 +212,25 @@ Evaluation evaluate_training(const Transformer& model, const Task& task, std::in
     return some;
   };
   return evaluate_parts(model, task.info(), total, part, progress);
+}
+
+std::vector<std::optional<TokenScore>> score(const Transformer& model, const Tensor& ids) {
+  const NoGrad guard;
+  const Tensor logits = to(model(ids), float64);
+  const std::string bad = first_non_finite(logits);
+  check<NumericError>(bad.empty(), "score", "a logit [sequence, position, class] is ", bad,
+                      "; the weights are damaged, or their training diverged: use other weights");
+  const auto log_p = log_softmax(logits, -1).to_vector<double>();
+  const auto tokens = ids.to_vector<std::int64_t>();
+  const auto classes = std::size_t(logits.size(-1));
+  std::vector<std::optional<TokenScore>> scores(tokens.size());
+  for (std::size_t t = 1; t < tokens.size(); ++t) {
+    if (std::size_t(tokens[t]) >= classes) continue;
+    const auto row = std::span(log_p).subspan((t - 1) * classes, classes);
+    const double own = row[std::size_t(tokens[t])];
+    scores[t] = {own, 1 + std::ranges::count_if(row, [&](double x) { return x > own; })};
+  }
+  return scores;
 }
 
 }  // namespace heed::nn

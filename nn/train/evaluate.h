@@ -87,4 +87,14 @@ Evaluation evaluate(const Transformer& model, const Task& task, std::int64_t seq
 Evaluation evaluate_training(const Transformer& model, const Task& task, std::int64_t sequences,
                              const ProgressCallback& progress = {});
 
+/// Prediction of a token from the tokens before it.
+struct TokenScore {
+  double log_probability = 0;  ///< natural logarithm of the probability
+  std::int64_t rank = 1;       ///< 1 + number of tokens with a larger logit
+};
+/// Returns the score of each token of a sequence, whose `ids` have shape [1, T]. The first token
+/// and tokens that the model never predicts, such as BOS, have none. Throws NumericError if a logit
+/// is not finite.
+std::vector<std::optional<TokenScore>> score(const Transformer& model, const Tensor& ids);
+
 }  // namespace heed::nn

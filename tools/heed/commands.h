@@ -10,7 +10,6 @@ void tasks_command(Command& c);
 void train_command(Command& c);
 void eval_command(Command& c);
 void generate_command(Command& c);
-void score_command(Command& c);
 void gradcheck_command(Command& c);
 void study_command(Command& c);
 void plot_command(Command& c);

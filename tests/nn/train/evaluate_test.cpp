@@ -1,4 +1,5 @@
-// Tests of evaluation: accuracy by position or by whole answer, and detection of leaks.
+// Tests of evaluation: accuracy by position or by whole answer, detection of leaks, and scores of
+// tokens.
 #include "nn/lab.h"
 #include "tests/support/catch.h"
 #include "tests/support/disk.h"
@@ -177,6 +178,37 @@ TEST_CASE("a loss far below the optimal loss is a leak") {
   CHECK(leaks(e));
   e.loss = 1.0, e.optimal.reset();
   CHECK(!leaks(e));
+}
+
+TEST_CASE("scores of tokens are those of the softmax of the logits") {
+  const Transformer model =
+      heed::nn::testing::random_model({.vocab = 8,
+                                       .classes = 7,
+                                       .context = 12,
+                                       .attention = {.d_model = 16, .heads = 2, .dtype = float64}});
+  Generator g(4);
+  const Tensor ids = randint(0, 8, {1, 12}, g);
+  ids.mutable_data<std::int64_t>()[5] = 7;  // is not predicted
+  const auto scores = score(model, ids);
+  const NoGrad guard;
+  const auto p = softmax(model(ids), -1).to_vector<double>();
+  const auto tokens = ids.to_vector<std::int64_t>();
+  REQUIRE(scores.size() == 12);
+  CHECK((!scores[0] && !scores[5]));
+  for (std::size_t t = 1; t < 12; ++t) {
+    if (tokens[t] == 7) continue;
+    const double* row = &p[(t - 1) * 7];
+    const double own = row[tokens[t]];
+    CHECK(scores[t].value().log_probability == Approx(std::log(own)).epsilon(1e-12));
+    CHECK(scores[t]->rank == 1 + std::count_if(row, row + 7, [&](double x) { return x > own; }));
+  }
+  init::zeros(model.head->weight);  // equal logits have one rank
+  CHECK(score(model, ids)[3].value().rank == 1);
+  model.head->weight.detach().mutable_data<double>()[0] = std::nan("");
+  CHECK(
+      message_of<NumericError>([&] { score(model, ids); }) ==
+      "score: a logit [sequence, position, class] is nan at [0, 0, 0]; the weights are damaged, or "
+      "their training diverged: use other weights");
 }
 
 }  // namespace

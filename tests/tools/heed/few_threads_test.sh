@@ -37,7 +37,7 @@ commands=(
   "train reverse --overfit-batch --layers 1 --batch 4 --steps 300 --threads 1"
   "eval run --sequences 8 --threads 1"
   "generate run --prompt abcdefghijklmnop --tokens 4 --threads 1"
-  "score run --prompt abcdefghijklmnop --threads 1"
+  "eval run --prompt abcdefghijklmnop --threads 1"
   "study run --out studied --overwrite --threads 1"
   "study run --over-time --out over --overwrite --threads 1"
   "gradcheck softmax --order 1 --threads 1"

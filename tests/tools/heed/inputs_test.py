@@ -24,13 +24,13 @@ from heed_program import HEED, check, finish, heed
 
 CALLS = os.path.abspath(sys.argv[2])
 UNITS = {"FILE", "DIR", "PATH", "RUN|FILE", "A,B,...|FILE", "RUN"}
-OUTPUTS = {"out", "save", "path"}
+OUTPUTS = {"out", "path"}
 RUN_ARGUMENTS = {"RUN", "RUNS", "OTHER"}  # each has an option of the same name in the list below
 TINY = "--layers 1 --heads 1 --d-model 16 --batch 4 --eval-batch 8 --steps 2 --threads 1 --quiet".split()
 PROMPT = ["--prompt", "abcdefghijklmnop"]
 EVALUATE = ["--sequences", "2"]
 # For each input: its path, and the arguments, in which {} is the path.
-RUNS = {"eval run": EVALUATE, "generate run": PROMPT + ["--tokens", "2"], "score run": PROMPT,
+RUNS = {"eval run": EVALUATE, "generate run": PROMPT + ["--tokens", "2"],
         "study run": ["--sample", "2", "--out", "out", "--overwrite"], "gradcheck run": [], "info run": [],
         "export run": ["--names", "transformerlens", "--out", "e.safetensors"], "compare runs": ["--out", "out"]}
 CASES = {name: ("in/run", ["--" + name.split()[1], "{}"] + rest) for name, rest in RUNS.items()}
@@ -45,7 +45,6 @@ CASES |= {
     "train lines": ("in/text.txt", ["--lines", "{}", *TINY, "--out", "out"]),
     "eval text": ("in/text.txt", ["text-run", "--text", "{}", *EVALUATE]),
     "eval lines": ("in/text.txt", ["text-run", "--lines", "{}", *EVALUATE]),
-    "score text": ("in/text.txt", ["text-run", "--text", "{}"]),
     "import file": ("in/run/model.safetensors", ["{}", "--out", "out"]),
     "import like": ("in/run", ["run/model.safetensors", "--like", "{}", "--out", "out"]),
     "study pairs": ("in/pairs.txt", ["run", "--pairs", "{}", "--out", "out", "--overwrite"]),

@@ -31,7 +31,7 @@ parser = argparse.ArgumentParser()
 parser.add_argument("--all", action="store_true", help="60 models instead of 6")
 parser.add_argument("--seed", type=int, default=1)
 ARGUMENTS, REST = parser.parse_known_args()
-BOUNDS = {"float32": 1e-5, "float64": 1e-12}  # of a difference of logits, divided by the largest logit
+BOUNDS = {"float32": 1e-5, "float64": 1e-12}  # of a difference of log-probabilities, divided by the largest
 LETTERS = "abcdefgh"
 NAMES = "heed", "torch", "transformerlens"  # nanoGPT has almost none of the random models
 
@@ -102,13 +102,12 @@ class Model(unittest.TestCase):
         return self.folder / out
 
     def error(self, run, module):
-        """Returns the largest difference of the logits of heed and of the module, divided by the largest logit."""
-        saved, prompt = self.folder / "logits.safetensors", "abcdabchgab"
-        tokens = json.loads(call("score", run, "--prompt", prompt, "--save", saved, "--json"))["tokens"]
-        ours = torch.from_numpy(_safetensors.read(saved)[0]["logits"])
+        """Returns the largest difference of a log-probability by heed and by the module, divided by the largest."""
+        tokens = json.loads(call("eval", run, "--prompt", "abcdabchgab", "--json"))["tokens"]
+        ids = torch.tensor([row["id"] for row in tokens])
+        ours = torch.tensor([row["log_probability"] for row in tokens[1:]], dtype=torch.float64)
         with torch.no_grad():
-            theirs = module(torch.tensor([[row["id"] for row in tokens]]))[0]
-        self.assertEqual((ours.shape, ours.dtype), (theirs.shape, theirs.dtype))
+            theirs = module(ids[None])[0, :-1].double().log_softmax(-1).gather(1, ids[1:, None])[:, 0]
         return ((ours - theirs).abs().max() / ours.abs().max()).item()
 
     def export_and_import(self, run, names, refused):
@@ -127,7 +126,7 @@ class Model(unittest.TestCase):
         return True
 
     def compare(self, options, refused):
-        """Compares the run in the folder a: logits, all bits after there and back, and logits of random weights."""
+        """Compares the run in the folder a: log-probabilities, all bits after there and back, and logits of random weights."""
         run, draw = self.folder / "a", torch.Generator().manual_seed(1)
         for names in NAMES:
             self.exported[names] += self.export_and_import(run, names, refused)
@@ -172,7 +171,7 @@ class Model(unittest.TestCase):
         heed.torch.save(module, saved)
         self.assertEqual(sorted(x.name for x in saved.iterdir()), ["config.toml", "model.safetensors"])
         self.assertEqual(saved.stat().st_mode, run.stat().st_mode)
-        for command in ("eval", "info", "generate --prompt abc --tokens 3", "score --prompt abc", "verify run",
+        for command in ("eval", "info", "generate --prompt abc --tokens 3", "eval --prompt abc", "verify run",
                         f"study --prompt abcab --out {self.folder / 's'}",
                         f"export --names transformerlens --out {self.folder / 'x.safetensors'}"):
             call(*command.split(), saved)

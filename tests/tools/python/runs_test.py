@@ -115,9 +115,9 @@ class Runs(Place):
         one = run.generate("abab", tokens=5, greedy=True)
         self.assertEqual((one["prompt"], one["text"]), ("^abab", run.generate("abab", tokens=5, greedy=True)["text"]))
         self.assertEqual(len(run.generate("ab", tokens=3, samples=2, greedy=False)["samples"]), 2)
-        score = run.score("abc")
+        score = run.evaluate("abc")
         self.assertEqual([t["token"] for t in score["tokens"]], list("^abc"))
-        self.assertAlmostEqual(score["total"]["loss"], -np.mean([t["log_probability"] for t in score["tokens"][1:]]))
+        self.assertAlmostEqual(score["loss"], -np.mean([t["log_probability"] for t in score["tokens"][1:]]))
         shutil.copytree(run, "longer")  # a run is a path
         again = heed.train(resume=heed.load("longer"), steps=40, quiet=True)
         self.assertEqual((again.path, again.result["steps"], len(again.metrics["step"])), ("longer", 40, 41))
@@ -127,7 +127,7 @@ class Runs(Place):
         run = heed.train(text="t.txt", layers=1, d_model=16, context=8, steps=4, from_=None, out="runs/t", quiet=True)
         self.assertEqual("".join(run.vocabulary[i] for i in run.encode("t\n")), "t\n")
         self.assertEqual(len(run.encode("to be " * 1000)), 6000)
-        self.assertAlmostEqual(run.evaluate(text="t.txt")["perplexity"], run.score(text="t.txt")["total"]["perplexity"])
+        self.assertAlmostEqual(run.evaluate(text="t.txt")["perplexity"], np.exp(run.evaluate(text="t.txt")["loss"]))
         os.rename("t.txt", "moved.txt")
         self.assertIn("loss curve", run._repr_html_())
         with self.assertRaisesRegex(ValueError, "an argument has 200009 bytes; Linux accepts 131071"):

@@ -71,13 +71,9 @@ class Run:
         """Continues a prompt. Returns the object of `heed generate --json`, such as `text`."""
         return call("generate", self.path, prompt=None if prompt is None else _prompt(prompt), **options)
 
-    def evaluate(self, **options: Any) -> dict[str, Any]:
-        """Evaluates the run. Returns the object of `heed eval --json`, such as `loss`."""
-        return call("eval", self.path, **options)
-
-    def score(self, prompt: str | None = None, **options: Any) -> dict[str, Any]:
-        """Scores each token of a prompt or of a text file. Returns the object of `heed score --json`."""
-        return call("score", self.path, prompt=None if prompt is None else _prompt(prompt), **options)
+    def evaluate(self, prompt: str | None = None, **options: Any) -> dict[str, Any]:
+        """Evaluates the run, or each token of a prompt. Returns the object of `heed eval --json`, such as `loss`."""
+        return call("eval", self.path, prompt=None if prompt is None else _prompt(prompt), **options)
 
     def study(self, **options: Any) -> Study:
         """Studies the heads. The options are those of `heed study`."""

@@ -1,9 +1,6 @@
-// Writes metrics.csv, the history of a run. The file grows during training. heed reads it only to
-// find the current step of a run that is training, and to compare it with state.safetensors.
+// Text of metrics.csv, the history of a run. The file grows during training.
 #pragma once
 
-#include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,9 +14,5 @@ namespace heed::nn {
 std::string metrics_csv(const std::vector<MetricsRow>& history);
 /// Returns the line of one row, with its line break.
 std::string metrics_line(const MetricsRow& row);
-/// Returns the step in the last whole line of a metrics.csv, which a running process may extend.
-/// Reads only the end of the file. Returns nothing if the file has no whole line below its header.
-/// Throws IoError if the file cannot be read.
-std::optional<std::int64_t> last_step_in(const std::string& path);
 
 }  // namespace heed::nn

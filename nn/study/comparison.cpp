@@ -63,7 +63,6 @@ ComparedRun read_compared(const std::filesystem::path& folder, const ComparedQua
                   ": the history has no evaluation; continue the run until its first evaluation "
                   "(`eval-every`)");
   const std::optional<RunResult>& result = summary.result;
-  run.has_result = result.has_value();
   const RunResult end = of.is_result() ? result.value_or(RunResult{.loss = NAN}) : last;
   run.accuracy = end.accuracy.value_or(NAN);
   run.above = end.loss - end.optimal.value_or(NAN);

@@ -35,7 +35,6 @@ struct ComparedQuantity {
 struct ComparedRun {
   std::filesystem::path folder;  ///< run directory
   RunConfig config = {};         ///< configuration of the run
-  bool has_result = true;        ///< false: the run has a state file without a result
   double seconds = NAN;          ///< training time of a run that was not resumed
   StepSeries series = {};        ///< steps, and series_name() of the quantity at each of them
   double final = NAN;            ///< the compared quantity at the end

@@ -19,7 +19,6 @@ void compare_command(Command& c);
 void diff_command(Command& c);
 void export_command(Command& c);
 void import_command(Command& c);
-void runs_command(Command& c);
 void sweep_command(Command& c);
 
 }  // namespace heed

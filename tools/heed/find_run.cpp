@@ -53,7 +53,7 @@ fs::path find_run(const std::string& given) {
   }
   const RunFolder run(given);
   if (!autograd::is_there(given))
-    fail<IoError>("run", "found no run or file '", given, "'; heed runs lists the runs");
+    fail<IoError>("run", "found no run or file '", given, "'; heed info DIR lists the runs in DIR");
   if (std::error_code ignored; !fs::is_directory(given, ignored))
     fail<IoError>("run", "'", given, "' is not a directory; a run is a directory");
   if (!run.is_run())

@@ -29,23 +29,6 @@ TEST_CASE("the text of metrics.csv") {
         "1,2.25,0.001,inf,,,,1,,\n");
 }
 
-TEST_CASE("the step of the last whole line, without reading the whole file") {
-  const heed::testing::Folder folder;
-  const auto step_in = [&](const std::string& text) {
-    heed::autograd::write_file((folder / "m.csv").string(), std::string_view(text));
-    return last_step_in((folder / "m.csv").string()).value_or(-1);
-  };
-  const std::string text = metrics_csv(rows());
-  CHECK(step_in(text) == 1);
-  CHECK(step_in(text.substr(0, text.size() - 1)) == 0);
-  CHECK(step_in(text + "2,3") == 1);
-  CHECK(step_in(metrics_csv({})) == -1);
-  for (const char* damaged : {"", "\n", "x", "1,2", ",\n", "x,1\n"}) CHECK(step_in(damaged) == -1);
-  std::string many = metrics_csv({});
-  for (int i = 1; i < 3000; ++i) many += std::to_string(i) + ",1,1,1,,,,1,,\n";
-  CHECK(step_in(many) == 2999);
-}
-
 TEST_CASE("rows are written during training; a save rewrites the file; a resume continues it") {
   const heed::testing::Folder made;
   const RunFolder folder(made.path());

@@ -101,7 +101,7 @@ for command in "eval weights --sequences 4" "generate weights --prompt abcdefghi
   expect 0 $command; ok test ! -s err -o "$(grep -c checksum err)" == 0
 done
 expect 0 eval weights --sequences 4; out_has "model.safetensors, step 8"; expect 0 eval runs/reverse-1; out_has "state.safetensors, step 8"
-expect 0 runs --runs . --json; out_has '"run":"./weights","task":"reverse","step":null,"saved_step":8,"steps":null,"loss":null'
+expect 0 info . --json; out_has '"run":"./weights","task":"reverse","step":8,"steps":null,"loss":null'
 expect 0 train reverse "${tiny[@]}" --scale none --steps 2 --quiet --out other
 expect 0 compare other weights --out new/compare; out_has "weights  0       -       -"
 refuses 4 "weights: holds only weights, so it cannot be resumed" train --resume weights
@@ -370,19 +370,17 @@ END
 fi
 rm -r gpt2 gpt2.safetensors torch.safetensors
 
-# --- heed runs, which lists the runs
+# --- heed info DIR lists the runs in a directory
 mkdir -p runs/broken runs/notes && head -c 100 runs/reverse-1/state.safetensors > runs/broken/state.safetensors
-expect 0 runs; out_has "runs/reverse-1"; out_has "8/8"; out_has "runs/broken cannot be read: "
+expect 0 info runs; ok grep -q "^runs/reverse-1  *reverse  *8  *8 " out; out_has "runs/broken cannot be read: "
 ok test "$(grep -c runs/notes out)" = 0
 cp -r runs/reverse-1 runs/stopped; unfinish runs/stopped
-printf '9,1.5,0.0' >> runs/stopped/metrics.csv  # an incomplete row, as after a kill
-expect 0 runs --json; is_json_line; out_has '"run":"runs/stopped","task":"reverse","step":8,"saved_step":8,"steps":8,"loss":null,"optimal_loss":null,"above_optimum":null,"eval_loss":'
-printf ',,,,,,,\n' >> runs/stopped/metrics.csv  # a row of a step after the last save
-expect 0 runs --json; out_has '"step":8,"saved_step":8,"steps":8,'  # a run of 8 steps has no step 9
+expect 0 info runs --json; is_json_line; out_has '"run":"runs/stopped","task":"reverse","step":8,"steps":8,"loss":null,"above_optimum":null,"eval_loss":'
 rm runs/stopped/metrics.csv; mkdir runs/stopped/metrics.csv  # the state has the history, too, so the run can be read
-expect 0 runs; out_has "8/8"; out_has "  8, 20"; ok test "$(grep -c "cannot be read" out)" == 1
-refuses 4 "cannot read absent" runs --runs absent
-expect 0 runs --runs runs/reverse-1; out_has "runs/reverse-1 is a run directory, not a directory that contains runs"
+expect 0 info runs; ok test "$(grep -c "cannot be read" out)" == 1
+refuses 4 "found no run or file 'absent'; heed info DIR lists the runs in DIR" info absent
+refuses 4 "'runs/notes' is not a run directory and contains no run" info runs/notes
+refuses 2 "--prompt has no effect with" info runs --prompt a
 rm -r runs/broken runs/notes runs/stopped
 
 # --- help works even if HEED_SIMD is invalid

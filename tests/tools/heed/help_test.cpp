@@ -164,11 +164,11 @@ TEST_CASE("the keys of --json are those that help states; text has 80 columns") 
       {"info ", {kRun}},
       {"plot ", {"m.safetensors"}},
       {"plot of a run", {kRun, "--out", "loss.svg"}},
+      {"info of a directory of runs", {"runs"}},
       {"info of a file", {kRun + "/model.safetensors"}},
       {"diff ", {kRun, kRun + "/model.safetensors"}},
       {"export ", {kRun, "--names", "transformerlens", "--out", "e.safetensors"}},
       {"import ", {kRun + "/model.safetensors", "--out", "imported", "--overwrite"}},
-      {"runs ", {}},
       {"sweep ", {"s.toml"}},  // all runs of this sweep are finished already
       {"sweep --dry-run", {"s.toml", "--dry-run"}},
       {"compare ", {"sweeps/s"}},
@@ -213,7 +213,7 @@ TEST_CASE("text has 80 columns for runs with long names that differ in many sett
   for (const std::string& words : std::vector<std::string>{
            train + "runs/a --task reverse", train + name + "1 --norm-kind rmsnorm" + text,
            train + name + "2 --lr 0.5 --norm-kind rmsnorm --from " + name + "1" + text,
-           train + name + "3 --layers 1 --positions rope --window 2" + text, compare, "runs",
+           train + name + "3 --layers 1 --positions rope --window 2" + text, compare, "info runs",
            "diff " + name + "1 " + name + "3", "info " + name + "1", "eval " + name + "1",
            "study " + name + "1", "verify run " + name + "1"}) {
     const Outcome o = Place::run(split(words, ' '));

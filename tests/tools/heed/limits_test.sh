@@ -34,14 +34,14 @@ done <<'BAD'
 BAD
 cp kept.toml run/config.toml
 
-# --- many parts in a key or section once made toml++ overflow the stack, in `heed runs`, too
+# --- many parts in a key or section once made toml++ overflow the stack, in `heed info DIR`, too
 parts=$(printf 'a.%.0s' {1..20000})a
 for line in "$parts = 1" "[$parts]"; do
   echo "$line" > bad.toml
   refuses 2 "bad.toml:1: a key or section has more than 16 parts" train --config bad.toml --dry-run
   refuses 2 "bad.toml:1: a key or section has more than 16 parts" sweep bad.toml --dry-run
   mkdir -p many/run; cp run/model.safetensors bad.toml many/run; mv many/run/bad.toml many/run/config.toml
-  expect 0 runs --runs many; out_has "config.toml:1: a key or section has more than"
+  expect 0 info many; out_has "config.toml:1: a key or section has more than"
 done
 
 # --- a device or a file that is too long instead of a configuration file. inputs_test.py tests pipes
@@ -53,7 +53,7 @@ done
 # One run has a pipe instead of metrics.csv, another run has a pipe instead of its state.
 mkdir fifo; cp -r saved fifo/rows; unfinish fifo/rows; cp -r saved fifo/state; rm fifo/rows/metrics.csv fifo/state/state.safetensors
 mkfifo fifo/rows/metrics.csv fifo/state/state.safetensors pipe.safetensors
-for command in "runs --runs fifo" "info fifo/state" "plot pipe.safetensors"; do
+for command in "info fifo" "info fifo/state" "plot pipe.safetensors"; do
   what="heed $command"
   # shellcheck disable=SC2086
   timeout 1000 "$heed" $command --json > out 2> err; ok test $? != 124; ok grep -q "it is not a regular file" out err

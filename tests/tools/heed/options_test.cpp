@@ -118,7 +118,6 @@ const std::map<std::string, std::vector<BadValue>>& bad_texts() {
       {"import like",
        no_file("absent", {"--file", kRun + "/model.safetensors", "--out", "imported"})},
       {"import out", {{"file.txt", kInputOutput, {kRun + "/model.safetensors"}, "file.txt"}}},
-      {"runs runs", {{"absent", kInputOutput, {}, "absent"}}},
   };
   return table;
 }

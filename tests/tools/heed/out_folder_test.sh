@@ -40,7 +40,7 @@ ok diff -r during saved; ok diff -r old saved
 # A kill between the first save and the removal of the old files: the run is new, and a resume removes the old files.
 expect 0 train reverse "${small[@]}" --seed 5 --steps 0 --out new
 cp -r old between; cp new/state.safetensors between/; mkdir -p between/checkpoints; cp old/model.safetensors between/checkpoints/000004.safetensors
-edit_state between 'nsteps = 0' 'nsteps = 9'; unfinish between; expect 0 runs --runs .; ok grep -q "^./between  *reverse  *0/9 " out
+edit_state between 'nsteps = 0' 'nsteps = 9'; unfinish between; expect 0 info .; ok grep -q "^./between  *reverse  *0  *9 " out
 cp new/metrics.csv between/; echo 1,2 >> between/metrics.csv; touch -d 2001-01-01 between/metrics.csv
 expect 1 verify run between; ok grep -q "^between/metrics.csv  *unknown" out; edit_state between 'nsteps = 9' 'nsteps = 0'
 expect 0 eval between --sequences 4; out_has "step 0"; refuses 4 "has no checkpoints" study between --over-time
@@ -87,7 +87,7 @@ else echo "skipped: files of other users, because only root can be another user"
 mkdir -p victim; echo mine > victim/file
 rm -rf before; cp -a kept-run before
 mkdir -p all; cp -a kept-run all/
-for command in "info kept-run" "eval kept-run --sequences 4" "runs --runs all" "verify run kept-run" "generate kept-run --tokens 1 --prompt abcdefghijklmnop"; do
+for command in "info kept-run" "eval kept-run --sequences 4" "info all" "verify run kept-run" "generate kept-run --tokens 1 --prompt abcdefghijklmnop"; do
   # shellcheck disable=SC2086
   expect 0 $command
 done
@@ -132,7 +132,7 @@ err_has "busy: it is locked by another process"
 expect 0 eval busy --sequences 4
 kill -TERM $pid; wait $pid; code=$?
 what="heed train, SIGTERM"; ok test $code == 130
-echo "999999,1" >> busy/metrics.csv; expect 0 runs --runs .; out_has "999999/1000000"  # the step after the last save
+expect 0 info .; out_has "1000000"
 expect 0 train reverse "${small[@]}" --out busy --overwrite
 
 # --- a replaced file keeps its permissions: each command writes its files twice

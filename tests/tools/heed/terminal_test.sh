@@ -28,8 +28,8 @@ run=$'r\e[1m'
 expect 0 train --text text.txt "${tiny[@]}" --context 16 --steps 4 --quiet --out "$run"
 ok grep -qF "$run" out  # a file gets the bytes of the name
 at_terminal '"$heed" train --resume $'\''r\e[1m'\'' --steps 5'; out_has 'text: resuming at step 4 of 5 in r\x1b[1m'
-at_terminal '"$heed" runs --runs .'; out_has 'r\x1b[1m'
-at_terminal '"$heed" runs --runs . --json'; out_has '"task":"text"'
+at_terminal '"$heed" info .'; out_has 'r\x1b[1m'
+at_terminal '"$heed" info . --json'; out_has '"task":"text"'
 generate="generate $run --prompt a --tokens 400 --temperature 9 --seed 2"
 # shellcheck disable=SC2086
 expect 0 $generate; cp out raw; cp err raw.err

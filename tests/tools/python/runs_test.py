@@ -76,7 +76,8 @@ class Runs(Place):
                 run.encode(text)
         self.assertIn("runs/a", [r.path for r in heed.runs("runs")])
         self.assertEqual(len(heed.runs()), len(heed.runs("runs")))
-        self.assertRaises(heed.Error, heed.runs, "no")
+        for path in ("no", "runs/a"):
+            self.assertRaises(heed.Error, heed.runs, path)
         with self.assertRaisesRegex(heed.Error, "model.safetensors is a file, not the directory of a run"):
             heed.load("runs/a/model.safetensors")
         self.assertRaises(heed.Error, heed.load, "--help")

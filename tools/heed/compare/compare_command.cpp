@@ -117,12 +117,6 @@ std::vector<nn::ComparedRun> find_runs(const Command& c, const nn::ComparedQuant
         left_out.push_back({folder, nn::enum_name(state)});
     });
   check_not_empty(runs.size(), left_out);
-  const auto lacks = [](const nn::ComparedRun& run) { return !run.has_result; };
-  const auto count = std::ranges::count_if(runs, lacks);
-  if (count > 0 && of.is_result())
-    print_error(fmt::format("note: {} of {} {} no result; to measure it, run heed eval {}", count,
-                            counted(std::ssize(runs), "run"), count == 1 ? "has" : "have",
-                            std::ranges::find_if(runs, lacks)->folder.string()));
   return runs;
 }
 
@@ -195,11 +189,10 @@ task. The first column of the CSV files is
 task. Runs of task text that learn different files are settings of one task.
 
 [Numbers]
-final is the loss at the end in nats per token, on the whole evaluation set. heed train, eval, runs
+final is the loss at the end in nats per token, on the whole evaluation set. heed train, eval, info
 and sweep print the same number. above optimum is this loss minus the optimal loss on the same
 sequences. best is the lowest eval_loss of any run: the loss of an evaluation during training, on
-the first --eval-batch sequences of the set. The curves show eval_loss. A run without a result has
-'-' until heed eval RUN has measured it; --of eval_loss needs no result. A directory with only
+the first --eval-batch sequences of the set. The curves show eval_loss. A directory with only
 weights and a configuration has no losses.
 
 [Files]

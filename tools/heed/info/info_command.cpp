@@ -1,5 +1,6 @@
-// `heed info`: describes a run or a safetensors file.
+// `heed info`: describes a run or a safetensors file, or lists the runs in a directory.
 #include <algorithm>
+#include <ctime>
 
 #include "nn/io/safetensors.h"
 #include "nn/io/toml.h"
@@ -11,9 +12,12 @@
 #include "tools/heed/report/model_report.h"
 #include "tools/heed/report/output.h"
 #include "tools/heed/report/progress.h"
+#include "tools/plot/text.h"
 
 namespace heed {
 namespace {
+
+namespace fs = std::filesystem;
 
 constexpr Column kOfRun[] = {{"run"},        {"task"},
                              {"dtype"},      {"weights", "weights"},
@@ -38,7 +42,7 @@ Value config_value(const nn::RunConfig& config) {
 }
 
 // If `prompt` is not null, the report has its tokens.
-Report info_on_run(const std::filesystem::path& folder, const std::string* prompt) {
+Report info_on_run(const fs::path& folder, const std::string* prompt) {
   const nn::LoadedRun run = open_run(folder, nn::RunFolder::kState, nn::Use::kPrompts);
   const nn::RunConfig& c = run.config;
   Report report(kRunKeys);
@@ -105,31 +109,108 @@ Report info_on_file(const std::string& path) {
   return report;
 }
 
+constexpr Column kRunListColumns[] = {{"run", "run"},
+                                      {"task", "task"},
+                                      {"step", "step"},
+                                      {"steps", "of"},
+                                      {"loss", "loss", "", "{:.4f}"},
+                                      {"above_optimum", "above", "", "{:.4f}", 1},
+                                      {"eval_loss", "eval_loss", "", "{:.4f}"},
+                                      {"date", "saved"},
+                                      {"problem"}};
+constexpr Column kRunListKeys[] = {rows("runs", kRunListColumns)};
+
+std::string date_text(fs::file_time_type time) {
+  if (time == fs::file_time_type::min()) return "?";  // it is not known
+  const std::time_t seconds =
+      std::chrono::system_clock::to_time_t(std::chrono::file_clock::to_sys(time));
+  std::tm local{};
+  localtime_r(&seconds, &local);
+  char text[32];
+  return {text, std::strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", &local)};
+}
+
+// Returns a row of kRunListColumns. If the run cannot be read, the row contains the error.
+std::vector<Value> run_list_row(const nn::RunFolder& run, const std::string& date) try {
+  const nn::RunSummary s = run.summary();
+  const auto above =
+      s.result && s.result->optimal ? Value(s.result->loss - *s.result->optimal) : Value();
+  return {run.text(),
+          s.config.task,
+          s.step,
+          run.has_state() ? Value(s.config.steps) : Value(),
+          s.result ? Value(s.result->loss) : Value(),
+          above,
+          s.last_evaluation ? Value(s.last_evaluation->eval_loss) : Value(),
+          date,
+          Value()};
+} catch (const autograd::Error& e) {
+  std::vector<Value> row(std::size(kRunListColumns));
+  row.front() = run.text(), row.back() = e.what();
+  return row;
+}
+
+Report info_on_runs(const std::string& folder) {
+  std::vector<std::pair<fs::file_time_type, nn::RunFolder>> runs;  // with the time of the last save
+  for (const nn::RunFolder& run : nn::RunFolder::list(folder)) {
+    std::error_code ignored;
+    const auto changed = fs::last_write_time(run.path(), ignored);
+    runs.emplace_back(run.last_saved().value_or(changed), run);
+  }
+  if (runs.empty())
+    heed::fail<autograd::IoError>("info", "'", folder,
+                                  "' is not a run directory and contains no run");
+  std::ranges::stable_sort(runs, {}, [](const auto& run) { return run.first; });
+  Report report(kRunListKeys);
+  Table& table = report.table("runs");
+  for (const auto& [time, run] : runs) {
+    table.add(run_list_row(run, date_text(time)));
+    if (const Value& problem = table.rows.back().back(); problem != Value())
+      table.note += fmt::format("{} cannot be read: {}\n", plot::visible_text(run.text()),
+                                plot::visible_text(with_short_values(problem.text())));
+  }
+  return report;
+}
+
 }  // namespace
 
 void info_command(Command& c) {
   c.name = "info";
-  c.what = "describe a run (parameters, FLOP, memory) or a .safetensors file";
+  c.what = "describe a run (parameters, FLOP, memory) or a .safetensors file, or list runs";
   const nn::RunFolder example("runs/induction-1");
-  c.examples =
-      fmt::format("  heed info\n  heed info {}", example.file(nn::RunFolder::kModel).string());
+  c.examples = fmt::format("  heed info\n  heed info runs\n  heed info {}",
+                           example.file(nn::RunFolder::kModel).string());
   c.notes =
+      "In the list of a directory, the newest run is the last. loss is that of a finished run on "
+      "the whole\nevaluation set, as in heed train and eval, and above is this loss minus the "
+      "optimal loss. eval_loss is\nthat of the last evaluation during training.\n\n"
       "[JSON]\n"
       "config has the settings of the run, with _ in place of -. vocabulary has the symbol of "
       "each\ntoken, by id. ids has the tokens of --prompt, with those that the task adds.";
   auto run = std::make_shared<std::string>(), prompt = std::make_shared<std::string>();
   c.arguments = 1;
-  c.add("Options", {nn::Setting("run", *run, "PATH", "run directory or file")
+  c.add("Options", {nn::Setting("run", *run, "PATH", "run directory, directory of runs, or file")
                         .shows("the newest run under runs/"),
                     {"prompt", *prompt, "TEXT", "text whose tokens are printed"}});
   c.settings[1].may_be_empty = true;
-  c.add_common(Command::kJson | Command::kCsv);
+  c.add_common(Command::kJson);
   c.modes = {{.key = "run",
               .when = [](const Command& command) { return autograd::is_file(command.text("run")); },
               .label = "of a file",
               .accepts = c.only({"run"}),
               .result = kFileKeys,
               .run = [run](const Command&) { return info_on_file(*run); }},
+             {.key = "run",
+              .when =
+                  [](const Command& command) {
+                    const std::string path = command.text("run");
+                    std::error_code ignored;
+                    return fs::is_directory(path, ignored) && !nn::RunFolder(path).is_run();
+                  },
+              .label = "of a directory of runs",
+              .accepts = c.only({"run"}),
+              .result = kRunListKeys,
+              .run = [run](const Command&) { return info_on_runs(*run); }},
              {.result = kRunKeys, .run = [=](const Command& command) {
                 return info_on_run(find_run(*run),
                                    command.given("prompt") ? prompt.get() : nullptr);

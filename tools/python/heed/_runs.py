@@ -183,8 +183,11 @@ def load(path: str | os.PathLike[str]) -> Run:
 
 
 def runs(directory: str | os.PathLike[str] | None = None) -> list[Run]:
-    """Returns the runs in a directory, by default runs/, the newest last."""
-    return [Run(row["run"]) for row in call("runs", runs=directory)["runs"]]
+    """Returns the runs in a directory, by default runs/, the newest last. Raises Error if there is none."""
+    result = call("info", "runs" if directory is None else directory)
+    if "runs" not in result:
+        raise Error(f"{directory or 'runs'} is a run or a file, not a directory of runs", 2)
+    return [Run(row["run"]) for row in result["runs"]]
 
 
 def plot(

@@ -73,9 +73,7 @@ int main() {
   const Vocabulary& spelling = trainer.task->info().vocabulary;
   std::printf("\n%s", question.c_str());
   generate(trainer.model, spelling.encode(question), kDigits, {.greedy = true}, default_generator(),
-           [&](const GeneratedToken& token) {
-             return std::printf("%s", spelling.label(token.id).c_str()) > 0;
-           });
+           [&](std::int64_t id) { return std::printf("%s", spelling.label(id).c_str()) > 0; });
   std::printf(
       "\n\nNotice: the loss reaches the optimal loss, which is not 0, because the random digits\n"
       "cannot be predicted. A lower loss would mean that the model has access to its targets.\n");

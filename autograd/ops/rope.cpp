@@ -23,9 +23,6 @@ struct Angles {
   std::int64_t first = 0, rows = 0;
   std::vector<double, PoolAllocator<double>> cosine, sine;
 };
-// A table is discarded if it has more than kKept positions before the first requested position,
-// because these positions may not be needed again.
-constexpr std::int64_t kKept = 1 << 14;
 
 // Returns a table that has at least the positions `first` to first + rows - 1. Tables are cached
 // per thread, because every layer and step uses the same positions, and generation with a KV cache
@@ -33,7 +30,7 @@ constexpr std::int64_t kKept = 1 << 14;
 const Angles& angles(std::int64_t first, std::int64_t rows, std::int64_t d, double base) {
   thread_local std::map<std::pair<std::int64_t, double>, Angles> cache;
   Angles& table = cache[{d, base}];
-  if (first < table.first || first > table.first + table.rows || first > table.first + kKept) {
+  if (first < table.first || first > table.first + table.rows) {
     table = {};
     table.first = first;
   }

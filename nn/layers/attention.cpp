@@ -191,7 +191,7 @@ Tensor MultiHeadAttention::forward(const Tensor& query, const Tensor& key, const
   if (q_norm) q = (*q_norm)(q), k = (*k_norm)(k);
   if (options.rope) {
     // The queries have the positions that the causal mask assumes: those of the last keys.
-    const std::int64_t cached = ctx.cache ? ctx.cache->position() : 0;
+    const std::int64_t cached = ctx.cache ? ctx.cache->length() : 0;
     const std::int64_t ahead = options.causal ? k.size(2) - q.size(2) : 0;
     q = rope(q, {.offset = cached + std::max<std::int64_t>(ahead, 0)});
     k = rope(k, {.offset = cached + std::max<std::int64_t>(-ahead, 0)});

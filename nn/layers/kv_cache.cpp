@@ -11,21 +11,10 @@ using namespace autograd;
 KVCache::KVCache(const Options& o) : options_(o) {
   if (options_.d_value == 0) options_.d_value = o.d_head;
   const auto buffer = [&](std::int64_t d) {
-    return empty({o.batch, o.heads, o.capacity + o.spare, d}, o.dtype);
+    return empty({o.batch, o.heads, o.capacity, d}, o.dtype);
   };
   for (std::int64_t i = 0; i < o.layers; ++i)
     layers_.push_back({buffer(o.d_head), buffer(options_.d_value)});
-}
-
-void KVCache::drop(std::int64_t n) {
-  check<ValueError>(n >= 0 && n <= length_, "KVCache", "can drop 0 to ", length_, " tokens, got ",
-                    n);
-  first_ += n, length_ -= n, dropped_ += n;
-  if (first_ <= options_.spare) return;
-  for (const KV& kv : layers_)
-    for (const Tensor* x : {&kv.k, &kv.v})
-      copy_(slice(*x, 2, 0, length_), slice(*x, 2, first_, first_ + length_));
-  first_ = 0;
 }
 
 KVCache::KV KVCache::append(std::int64_t layer, const Tensor& k, const Tensor& v) {
@@ -46,8 +35,8 @@ KVCache::KV KVCache::append(std::int64_t layer, const Tensor& k, const Tensor& v
   check<ValueError>(end <= o.capacity, "KVCache", "has capacity ", o.capacity, ", got ", length_,
                     " cached and ", n, " new tokens; call clear() to start again");
   const auto extended = [&](const Tensor& memory, const Tensor& added) {
-    copy_(slice(memory, 2, first_ + length_, first_ + end), added);
-    return slice(memory, 2, first_, first_ + end);
+    copy_(slice(memory, 2, length_, end), added);
+    return slice(memory, 2, 0, end);
   };
   const KV& kv = layers_[std::size_t(layer)];
   KV all{extended(kv.k, k), extended(kv.v, v)};

@@ -15,22 +15,18 @@ namespace heed::nn {
 
 /// Keys and values of at most `capacity` tokens. Each layer has k and v of shape [B, H, T, d]. The
 /// constructor allocates all memory. A forward pass with a cache (ForwardContext::cache) gets only
-/// the new tokens as input. The oldest tokens can be dropped; the remaining tokens keep their
-/// positions. A cache can be moved but not copied, because a copy would share its memory.
+/// the new tokens as input. A cache can be moved but not copied, because a copy would share its
+/// memory.
 class KVCache {
  public:
   /// Sizes of a KVCache.
   struct Options {
-    std::int64_t layers = 1;   ///< number of attention layers
-    std::int64_t batch = 1;    ///< B, number of sequences
-    std::int64_t heads = 1;    ///< H, number of heads of keys and values
-    std::int64_t capacity;     ///< largest number of tokens per sequence
-    std::int64_t d_head;       ///< size of a key
-    std::int64_t d_value = 0;  ///< size of a value; 0 means d_head
-    /// Number of tokens for which additional memory is allocated. If `spare` is 0, every drop()
-    /// moves the remaining tokens to the start of the memory. Otherwise, if tokens are dropped one
-    /// by one, only one of spare + 1 calls moves them.
-    std::int64_t spare = 0;
+    std::int64_t layers = 1;                    ///< number of attention layers
+    std::int64_t batch = 1;                     ///< B, number of sequences
+    std::int64_t heads = 1;                     ///< H, number of heads of keys and values
+    std::int64_t capacity;                      ///< largest number of tokens per sequence
+    std::int64_t d_head;                        ///< size of a key
+    std::int64_t d_value = 0;                   ///< size of a value; 0 means d_head
     autograd::DType dtype = autograd::float32;  ///< dtype of keys and values
   };
   /// Keys and values of one layer.
@@ -51,19 +47,14 @@ class KVCache {
   const Options& options() const { return options_; }
   /// Returns the number of tokens in the cache, which is the same for every layer and sequence.
   std::int64_t length() const { return length_; }
-  /// Returns the position of the next token: the number of tokens appended so far, including the
-  /// dropped ones.
-  std::int64_t position() const { return dropped_ + length_; }
   /// Removes all tokens and starts again at position 0. The memory stays allocated.
-  void clear() { length_ = first_ = dropped_ = 0; }
-  /// Removes the n oldest tokens. Throws ValueError unless 0 <= n <= length().
-  void drop(std::int64_t n);
+  void clear() { length_ = 0; }
 
   /// Appends the keys and values of the next n tokens to one layer. k has shape [B, H, n, d_head]
   /// and v [B, H, n, d_value]. A forward pass must call append() once per layer, in the order 0, 1,
   /// ... Only the call for the last layer increases length(), so that a forward pass that throws
   /// before it leaves the cache unchanged. Returns views of all tokens of this layer, including the
-  /// new ones. The views are valid until the next call of append(), drop() or clear().
+  /// new ones. The views are valid until the next call of append() or clear().
   /// Throws ValueError if gradients are enabled (NoGrad disables them), if the layer does not
   /// exist, or if the tokens do not fit into the capacity. Throws ShapeError or DTypeError if k or
   /// v does not match the options.
@@ -71,10 +62,10 @@ class KVCache {
 
  private:
   Options options_;
-  // One entry per layer, whose tensors have shape [B, H, capacity + spare, ...]. The tokens are in
-  // the range [first_, first_ + length_) of axis 2.
+  // One entry per layer, whose tensors have shape [B, H, capacity, ...]. The tokens are in the
+  // range [0, length_) of axis 2.
   std::vector<KV> layers_;
-  std::int64_t length_ = 0, first_ = 0, dropped_ = 0;
+  std::int64_t length_ = 0;
 };
 
 }  // namespace heed::nn

@@ -31,10 +31,6 @@ std::int64_t cached_tokens(const Transformer::Options& o, std::int64_t n,
       cached + n <= o.context, "Transformer", "has context ", o.context, ", got ", cached,
       " cached and ", n,
       " new tokens; give fewer tokens, or call clear() on the KV cache to start again");
-  check<ValueError>(ctx.cache->position() == cached || are_relative(o.positions), "Transformer",
-                    "the KV cache has dropped tokens, but the positions of this model are a table; "
-                    "call clear() and run the remaining tokens again, or use positions rope, alibi "
-                    "or none");
   return cached;
 }
 
@@ -176,7 +172,7 @@ void extend_context(Transformer& model, std::int64_t context) {
   model.options = longer;
 }
 
-KVCache Transformer::cache(std::int64_t batch, std::int64_t spare) const {
+KVCache Transformer::cache(std::int64_t batch) const {
   const MultiHeadAttention::Options& o = options.attention;
   return KVCache({.layers = options.layers,
                   .batch = batch,
@@ -184,7 +180,6 @@ KVCache Transformer::cache(std::int64_t batch, std::int64_t spare) const {
                   .capacity = options.context,
                   .d_head = o.d_head,
                   .d_value = o.d_value,
-                  .spare = spare,
                   .dtype = o.dtype});
 }
 

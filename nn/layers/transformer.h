@@ -126,14 +126,12 @@ struct Transformer : Module {
   ///
   /// With ctx.cache, `ids` are the n tokens after the cached ones. Cached and new tokens together
   /// must fit into the context. The result has shape [B, n, classes] and equals the last n rows of
-  /// a forward pass over all tokens. If the cache has dropped tokens, the result equals that of a
-  /// pass over all tokens with a mask, which hides from each token all tokens that were dropped
-  /// before its forward pass. Dropping requires relative positions (are_relative()).
+  /// a forward pass over all tokens.
   ///
   /// Throws ShapeError if `ids` has another rank or more than `context` tokens. Throws DTypeError
   /// unless `ids` are int64. Throws ValueError if an id is outside the vocabulary, if the cache
-  /// does not fit the model, is full, or has dropped tokens while positions are not relative, and
-  /// if ctx.probe records or replaces a site that no forward pass has reached.
+  /// does not fit the model or is full, and if ctx.probe records or replaces a site that no forward
+  /// pass has reached.
   Tensor forward(const Tensor& ids, const ForwardContext& ctx = {}) const;
   /// Returns forward(ids, ctx).
   Tensor operator()(const Tensor& ids, const ForwardContext& ctx = {}) const {
@@ -148,9 +146,9 @@ struct Transformer : Module {
   /// It reaches only the sites of these blocks. In all other respects it works like forward().
   /// Throws ValueError for a negative layer or one above the number of layers.
   Tensor forward_from(std::int64_t layer, const Tensor& x, const ForwardContext& ctx = {}) const;
-  /// Returns an empty cache for `batch` sequences of at most `context` tokens. KVCache::Options
-  /// explains `spare`. Throws ShapeError for a negative size.
-  KVCache cache(std::int64_t batch = 1, std::int64_t spare = 0) const;
+  /// Returns an empty cache for `batch` sequences of at most `context` tokens. Throws
+  /// ShapeError for a negative size.
+  KVCache cache(std::int64_t batch = 1) const;
   /// Calls f(name, child) for all child modules, in the order tok, pos, blocks, ln, head.
   template <class F>
   void visit(F&& f) {

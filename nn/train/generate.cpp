@@ -49,43 +49,19 @@ std::int64_t sample_token(const Tensor& logits, const SampleOptions& o, Generato
 
 namespace {
 
-GeneratedToken with_probabilities(std::int64_t id, const Tensor& logits) {
-  const auto p = softmax(to(logits, float64), 0).to_vector<double>();
-  GeneratedToken token{.id = id, .probability = p[std::size_t(id)], .runner_up = id};
-  for (std::int64_t i = 0; i < std::ssize(p); ++i)
-    if (i != id && (token.runner_up == id || p[std::size_t(i)] > token.runner_up_probability)) {
-      token.runner_up = i;
-      token.runner_up_probability = p[std::size_t(i)];
-    }
-  return token;
-}
-
 // The generated texts, which all have the same length, with their cached keys and values.
 class Texts {
  public:
-  Texts(const Transformer& model, const std::vector<std::int64_t>& prompt, std::int64_t count,
-        Past past)
-      : model_(model),
-        past_(past),
-        texts_(std::size_t(count), prompt),
-        // If tokens are dropped, spare room for context / 8 tokens makes moves of the cache rare,
-        // so that they take little time compared with reading the cache.
-        cache_(model.cache(count, past == Past::kSlide ? model.options.context / 8 : 0)) {}
+  Texts(const Transformer& model, const std::vector<std::int64_t>& prompt, std::int64_t count)
+      : model_(model), texts_(std::size_t(count), prompt), cache_(model.cache(count)) {}
 
   std::vector<std::int64_t>& operator[](std::size_t i) { return texts_[i]; }
 
   /// Returns the logits of the next tokens, of shape [count, classes].
   Tensor logits() {
     const std::int64_t context = model_.options.context, total = std::ssize(texts_[0]);
-    if (past_ == Past::kRecompute && total > context)
-      return last_logits(total - context, context, nullptr);
-    Tensor last;
-    while (cache_.position() < total) {
-      if (cache_.length() == context) cache_.drop(1);
-      const std::int64_t from = cache_.position();
-      last = last_logits(from, std::min(total - from, context - cache_.length()), &cache_);
-    }
-    return last;
+    if (total > context) return last_logits(total - context, context, nullptr);
+    return last_logits(cache_.length(), total - cache_.length(), &cache_);
   }
 
  private:
@@ -100,7 +76,6 @@ class Texts {
   }
 
   const Transformer& model_;
-  Past past_;
   std::vector<std::vector<std::int64_t>> texts_;
   KVCache cache_;
 };
@@ -113,16 +88,12 @@ Generator sample_stream(std::int64_t seed, std::int64_t sample) {
 }
 
 void generate_samples(const Transformer& model, const std::vector<std::int64_t>& ids,
-                      std::int64_t n, const GenerateOptions& options, std::span<Generator> streams,
-                      const std::function<bool(std::int64_t, const GeneratedToken&)>& emit) {
+                      std::int64_t n, const SampleOptions& options, std::span<Generator> streams,
+                      const std::function<bool(std::int64_t, std::int64_t)>& emit) {
   check<ValueError>(!ids.empty(), "generate", "needs at least one token to start from");
   check<ValueError>(!streams.empty(), "generate", "needs at least one stream of random numbers");
-  check<ValueError>(options.past != Past::kSlide || are_relative(model.options.positions),
-                    "generate",
-                    "`past` slide needs relative positions (rope, alibi or none); the positions of "
-                    "this model are a table; use `past` recompute");
   const NoGrad guard;
-  Texts texts(model, ids, std::ssize(streams), options.past);
+  Texts texts(model, ids, std::ssize(streams));
   std::vector<bool> ended(streams.size());
   for (std::int64_t i = 0; i < n && !std::all_of(ended.begin(), ended.end(), std::identity());
        ++i) {
@@ -132,20 +103,18 @@ void generate_samples(const Transformer& model, const std::vector<std::int64_t>&
         texts[s].push_back(texts[s].back());
         continue;
       }
-      const Tensor row = select(logits, 0, std::int64_t(s));
-      const std::int64_t id = sample_token(row, options.sample, streams[s]);
+      const std::int64_t id = sample_token(select(logits, 0, std::int64_t(s)), options, streams[s]);
       texts[s].push_back(id);
-      ended[s] = !emit(std::int64_t(s), options.probabilities ? with_probabilities(id, row)
-                                                              : GeneratedToken{.id = id});
+      ended[s] = !emit(std::int64_t(s), id);
     }
   }
 }
 
 void generate(const Transformer& model, const std::vector<std::int64_t>& ids, std::int64_t n,
               const SampleOptions& options, Generator& g,
-              const std::function<bool(const GeneratedToken&)>& emit) {
-  generate_samples(model, ids, n, {.sample = options, .probabilities = true}, {&g, 1},
-                   [&](std::int64_t, const GeneratedToken& token) { return emit(token); });
+              const std::function<bool(std::int64_t)>& emit) {
+  generate_samples(model, ids, n, options, {&g, 1},
+                   [&](std::int64_t, std::int64_t id) { return emit(id); });
 }
 
 }  // namespace heed::nn

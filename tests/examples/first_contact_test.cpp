@@ -89,13 +89,18 @@ void check_continues(const Trainer& trainer, const std::string& prompt, double p
   std::string right, got;
   for (std::size_t i = prompt.size(); std::ssize(right) < count; ++i) right += prompt[i % period];
   Generator g(1);
-  double least = 1;
-  generate(trainer.model, ids, count, {.greedy = true}, g, [&](const GeneratedToken& token) {
-    got += trainer.task->info().vocabulary.label(token.id);
-    least = std::min(least, token.probability);
+  std::vector<std::int64_t> all = ids;
+  generate(trainer.model, ids, count, {.greedy = true}, g, [&](std::int64_t id) {
+    got += trainer.task->info().vocabulary.label(id);
+    all.push_back(id);
     return true;
   });
   CHECK(got == right);
+  all.resize(std::min(all.size(), std::size_t(trainer.task->info().context)));
+  const auto scores = score(trainer.model, from_data(all, {1, std::ssize(all)}));
+  double least = 1;
+  for (std::size_t t = ids.size(); t < all.size(); ++t)
+    least = std::min(least, std::exp(scores[t].value().log_probability));
   // Because got == right, `least` is the lowest probability of a correct token.
   CHECK(least > probability);
   std::cout << "  " << prompt << ": least probability " << least << std::endl;

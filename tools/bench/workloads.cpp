@@ -78,8 +78,8 @@ Generation::Generation(const nn::RunConfig& config, std::int64_t vocabulary)
 
 void Generation::operator()() {
   std::array streams = {autograd::Generator(1)};
-  nn::generate_samples(model_, {0}, model_.options.context, {.sample = {.greedy = true}}, streams,
-                       [](std::int64_t, const nn::GeneratedToken&) { return true; });
+  nn::generate_samples(model_, {0}, model_.options.context, {.greedy = true}, streams,
+                       [](std::int64_t, std::int64_t) { return true; });
 }
 
 }  // namespace heed

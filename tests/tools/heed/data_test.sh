@@ -56,11 +56,6 @@ expect 0 "${prompt[@]}" --stop "${text:4:1}"; out_has "|${text%%"${text:4:1}"*}$
 ok [ "$(tail -c 2 out)" = "${text:4:1}" ]
 err_has "; stopped"
 expect 0 "${prompt[@]}" --stop "${text:4:1}" --json; out_has '"stopped":true'
-expect 0 "${prompt[@]}" --probabilities --json; is_json_line
-ok [ "$(grep -o '"probabilities":\[[^]]*\]' out | tr ',' '\n' | wc -l)" = 16 ]
-out_has '"runner_up_symbols":["'; out_has '"runner_up_probabilities":['
-expect 0 "${prompt[@]}" --probabilities; out_has "runner-up"
-ok [ "$(wc -l < out)" = 18 ]
 refuses 2 "stop: '!'" "${prompt[@]}" --stop '!'
 refuses 2 "give --prompt " generate reverse
 for task in text lines; do

@@ -17,11 +17,11 @@ namespace {
 struct GenerateArguments {
   std::string run, weights = nn::RunFolder::kState, prompt, stop;
   std::int64_t tokens = 256, seed = 1, samples = 1;
-  nn::GenerateOptions how;
+  nn::SampleOptions how;
 };
 
 struct Sample {
-  std::vector<nn::GeneratedToken> tokens = {};
+  std::vector<std::int64_t> tokens = {};
   bool stopped = false;
 };
 
@@ -30,32 +30,26 @@ void write_out(const std::string& text) {
   if (std::fflush(stdout) != 0) throw autograd::IoError("generate: cannot write to stdout");
 }
 
-// Writes each token to stdout when it is generated: as text or, with --probabilities, as one line
-// per token.
+// Writes each token to stdout when it is generated.
 class TokenWriter {
  public:
-  TokenWriter(const nn::TaskInfo& info, bool probabilities) : info_(info), table_(probabilities) {}
+  explicit TokenWriter(const nn::TaskInfo& info) : info_(info) {}
 
   void prompt(std::vector<std::int64_t> ids) {
     // A sequence of the task `lines` begins with a newline, which is not printed.
     if (info_.stop && ids[0] == *info_.stop) ids.erase(ids.begin());
     write_out(info_.vocabulary.decode(ids));
-    if (table_) write_out(fmt::format("\n{:<12} probability  runner-up\n", "token"));
   }
-  void token(const nn::GeneratedToken& t) {
-    const nn::Vocabulary& v = info_.vocabulary;
-    last_ = v.symbols()[std::size_t(t.id)];
-    write_out(table_ ? fmt::format("{:<12} {:>11.6f}  {} {:.6f}\n", v.label(t.id), t.probability,
-                                   v.label(t.runner_up), t.runner_up_probability)
-                     : last_);
+  void token(std::int64_t id) {
+    last_ = info_.vocabulary.symbols()[std::size_t(id)];
+    write_out(last_);
   }
   void end() {
-    if (!table_ && last_ != "\n") write_out("\n");
+    if (last_ != "\n") write_out("\n");
   }
 
  private:
   const nn::TaskInfo& info_;
-  bool table_;
   std::string last_;
 };
 
@@ -63,36 +57,12 @@ constexpr Column kSampleColumns[] = {{"text"}, {"tokens"}, {"stopped"}};
 constexpr Column kPrompt[] = {{"run"}, {"prompt"}};
 constexpr Column kSpeed[] = {{"seconds"}, {"tokens_per_s"}};
 constexpr Column kSamples[] = {fields("samples", kSampleColumns), {"tokens"}};
-constexpr Column kProbabilities[] = {
-    {"symbols"}, {"probabilities"}, {"runner_up_symbols"}, {"runner_up_probabilities"}};
-constexpr auto kOneSample = joined(kSampleColumns, kProbabilities);
 constexpr auto kTextKeys = joined(kPrompt, kSampleColumns, kSpeed);
-constexpr auto kProbabilityKeys = joined(kPrompt, kSampleColumns, kProbabilities, kSpeed);
-constexpr auto kSampleKeys = joined(kPrompt, kSamples, kSpeed);
-constexpr Column kSamplesProbabilities[] = {fields("samples", kOneSample), {"tokens"}};
-constexpr auto kSampleProbabilityKeys = joined(kPrompt, kSamplesProbabilities, kSpeed);
+constexpr auto kSamplesKeys = joined(kPrompt, kSamples, kSpeed);
 
-Columns keys_of(bool several, bool probabilities) {
-  if (several) return probabilities ? Columns(kSampleProbabilityKeys) : Columns(kSampleKeys);
-  return probabilities ? Columns(kProbabilityKeys) : Columns(kTextKeys);
-}
-
-// Returns the values of kSampleColumns and, if `probabilities` is set, of kProbabilities.
-std::vector<Value> values_of(const Sample& sample, const nn::Vocabulary& vocabulary,
-                             bool probabilities) {
-  std::string text;
-  std::vector<std::string> symbols, runners_up;
-  std::vector<double> p, runner_up_p;
-  for (const nn::GeneratedToken& t : sample.tokens) {
-    symbols.push_back(vocabulary.symbols()[std::size_t(t.id)]);
-    text += symbols.back();
-    p.push_back(t.probability);
-    runners_up.push_back(vocabulary.symbols()[std::size_t(t.runner_up)]);
-    runner_up_p.push_back(t.runner_up_probability);
-  }
-  std::vector<Value> values = {text, sample.tokens.size(), sample.stopped};
-  if (probabilities) values.insert(values.end(), {symbols, p, runners_up, runner_up_p});
-  return values;
+// Returns the values of kSampleColumns.
+std::vector<Value> values_of(const Sample& sample, const nn::Vocabulary& vocabulary) {
+  return {vocabulary.decode(sample.tokens), sample.tokens.size(), sample.stopped};
 }
 
 std::vector<std::int64_t> prompt_ids(const GenerateArguments& a, const nn::Task& task) {
@@ -109,14 +79,6 @@ void check_sampling(const nn::SampleOptions& how, std::int64_t samples) {
     usage_error("--greedy always chooses the most likely token; leave out --top-k and --top-p");
   if (how.greedy && samples > 1)
     usage_error("--greedy is not random, so all samples would be equal; leave out --samples");
-}
-
-void check_past(nn::Past past, const nn::Transformer::Options& model) {
-  if (past == nn::Past::kSlide && !nn::are_relative(model.positions))
-    usage_error(
-        "--past slide needs positions rope, alibi or none; this run has positions {}, a table of "
-        "{} rows; leave --past out",
-        nn::enum_name(model.positions), model.context);
 }
 
 struct Generated {
@@ -142,19 +104,18 @@ void print_summary(const std::string& run, const nn::TaskInfo& info, const Gener
 }
 
 Report report_on(const Generated& g, const std::string& run, const std::string& prompt,
-                 const nn::Vocabulary& vocabulary, bool probabilities) {
+                 const nn::Vocabulary& vocabulary) {
   const bool one = g.samples.size() == 1;
-  const Columns of_sample = probabilities ? Columns(kOneSample) : Columns(kSampleColumns);
-  Report report(keys_of(!one, probabilities));
+  Report report(one ? Columns(kTextKeys) : Columns(kSamplesKeys));
   report.set("run", run);
   report.set("prompt", prompt);
   if (one) {
-    const std::vector<Value> values = values_of(g.samples[0], vocabulary, probabilities);
-    for (std::size_t i = 0; i < values.size(); ++i) report.set(of_sample[i].key, values[i]);
+    const std::vector<Value> values = values_of(g.samples[0], vocabulary);
+    for (std::size_t i = 0; i < values.size(); ++i) report.set(kSampleColumns[i].key, values[i]);
   } else {
     Value list = Value::array();
     for (const Sample& sample : g.samples)
-      list.push_back(object_of(of_sample, values_of(sample, vocabulary, probabilities)));
+      list.push_back(object_of(kSampleColumns, values_of(sample, vocabulary)));
     report.set("samples", list);
     report.set("tokens", g.tokens);
   }
@@ -164,10 +125,9 @@ Report report_on(const Generated& g, const std::string& run, const std::string& 
 }
 
 Report generate(const GenerateArguments& a, bool json) {
-  check_sampling(a.how.sample, a.samples);
+  check_sampling(a.how, a.samples);
   const std::filesystem::path folder = find_run(a.run);
   const nn::LoadedRun run = open_run(folder, a.weights, nn::Use::kPrompts);
-  check_past(a.how.past, run.model.options);
   const nn::TaskInfo& info = run.task->info();
   const auto ids = prompt_ids(a, *run.task);
   std::vector<std::int64_t> stops = info.vocabulary.encode(a.stop, "stop");
@@ -182,33 +142,31 @@ Report generate(const GenerateArguments& a, bool json) {
   // If there are several samples, they are generated at the same time and therefore printed at the
   // end.
   const bool live = !json && streams.size() == 1;
-  TokenWriter writer(info, a.how.probabilities);
+  TokenWriter writer(info);
   if (live) writer.prompt(ids);
   Progress progress(live && ::isatty(STDOUT_FILENO) != 0);
   const Stopwatch clock;
   past_input_checks([&] {
     nn::generate_samples(
-        run.model, ids, most, a.how, streams, [&](std::int64_t i, const nn::GeneratedToken& token) {
+        run.model, ids, most, a.how, streams, [&](std::int64_t i, std::int64_t id) {
           Sample& sample = g.samples[std::size_t(i)];
-          sample.tokens.push_back(token);
+          sample.tokens.push_back(id);
           ++g.tokens;
-          if (live) writer.token(token);
+          if (live) writer.token(id);
           if (progress.is_due())
             progress.at_work(
                 fmt::format("Generating: {} of {} tokens", sample.tokens.size(), most));
-          sample.stopped = std::find(stops.begin(), stops.end(), token.id) != stops.end();
+          sample.stopped = std::find(stops.begin(), stops.end(), id) != stops.end();
           return !sample.stopped;
         });
   });
   g.seconds = clock.seconds();
   progress.clear();
-  if (json)
-    return report_on(g, folder.string(), info.vocabulary.decode(ids), info.vocabulary,
-                     a.how.probabilities);
+  if (json) return report_on(g, folder.string(), info.vocabulary.decode(ids), info.vocabulary);
   for (std::size_t i = 0; i < g.samples.size() && !live; ++i) {
     print("--- sample {} of {}\n", i + 1, g.samples.size());
     writer.prompt(ids);
-    for (const nn::GeneratedToken& token : g.samples[i].tokens) writer.token(token);
+    for (const std::int64_t id : g.samples[i].tokens) writer.token(id);
     writer.end();
   }
   if (live) writer.end();
@@ -217,22 +175,16 @@ Report generate(const GenerateArguments& a, bool json) {
 }
 
 constexpr const char* kGenerateNotes =
-    R"(Probabilities are those of the model, before temperature, top-k and top-p.
-
-The text depends on the seed, but not on the number of threads. The text of sample i does not
+    R"(The text depends on the seed, but not on the number of threads. The text of sample i does not
 depend on the number of samples, and sample 1 is the text generated without --samples.
 
 [Options]
 Within the context length, a new token costs a forward pass of one token. Beyond it, a new token
-costs a pass over the last --context tokens, because keys and values are computed anew. With
---past slide, the oldest token is dropped instead, and a new token costs a pass of one token
-(positions rope, alibi or none only). Cached values then still depend on dropped tokens, as in one
-long pass under a window mask.
+costs a pass over the last --context tokens, because keys and values are computed anew.
 
 [JSON]
 prompt includes the tokens that the task adds to it. tokens is the number of generated tokens, with
---samples of all samples. stopped is true if a stop token ended the text; it is then the last token.
-With --probabilities, symbols, probabilities and the runners-up have one entry per token.)";
+--samples of all samples. stopped is true if a stop token ended the text; it is then the last token.)";
 
 }  // namespace
 
@@ -241,12 +193,11 @@ void generate_command(Command& c) {
   c.examples =
       "  heed generate\n"
       "  heed generate --prompt abcdabcd --greedy --tokens 20\n"
-      "  heed generate --prompt abcdabcd --greedy --tokens 5 --probabilities\n"
       "  heed generate --temperature 0.8 --top-k 20 --seed 7\n"
       "  heed generate --samples 4 --tokens 40";
   c.notes = kGenerateNotes;
   auto a = std::make_shared<GenerateArguments>();
-  nn::SampleOptions& sample = a->how.sample;
+  nn::SampleOptions& sample = a->how;
   c.arguments = 1;
   nn::Setting temperature("temperature", sample.temperature, {0, 1000, true}, "divides the logits");
   temperature.remedy = "; for the most likely token, use --greedy";
@@ -256,8 +207,6 @@ void generate_command(Command& c) {
          {"tokens", a->tokens, {1, 1e8}, "largest number of tokens to generate"},
          {"stop", a->stop, "CHARS",
           "stop after any of these tokens; the task lines also stops at the end of a line"},
-         {"probabilities", a->how.probabilities,
-          "print each token with its probability and the runner-up"},
          temperature,
          {"top-k", sample.top_k, {0, 1e6}, "sample from the k most likely tokens; 0: from all"},
          {"top-p",
@@ -266,27 +215,18 @@ void generate_command(Command& c) {
           "sample from the smallest set of most likely tokens with at least this probability"},
          {"greedy", sample.greedy, "always choose the most likely token"},
          {"samples", a->samples, {1, 1024}, "number of texts, generated as one batch"},
-         {"past", a->how.past,
-          "beyond the context length: recompute the last tokens, or slide by dropping the oldest"},
          {"seed", a->seed, {0, 0xffffffff}, "seed of sampling"},
          {"weights", a->weights, "FILE", "weights file in the run directory"}});
   c.settings[1].may_be_empty = true;
   c.add_common(Command::kAll);
-  c.mark(&nn::Setting::common, {"run", "prompt", "tokens", "probabilities", "temperature", "top-k",
-                                "top-p", "greedy", "samples", "seed", "json"});
+  c.mark(&nn::Setting::common, {"run", "prompt", "tokens", "temperature", "top-k", "top-p",
+                                "greedy", "samples", "seed", "json"});
   const auto run = [a](const Command& command) { return generate(*a, command.json); };
-  const auto of_several = [](const Command& command) { return command.text("samples") != "1"; };
-  const auto several_with_probabilities = [=](const Command& command) {
-    return of_several(command) && command.given("probabilities");
-  };
   c.modes = {{.key = "samples",
-              .when = several_with_probabilities,
-              .label = "--samples and --probabilities",
-              .result = keys_of(true, true),
+              .when = [](const Command& command) { return command.text("samples") != "1"; },
+              .result = kSamplesKeys,
               .run = run},
-             {.key = "samples", .when = of_several, .result = keys_of(true, false), .run = run},
-             {.key = "probabilities", .result = keys_of(false, true), .run = run},
-             {.result = keys_of(false, false), .run = run}};
+             {.result = kTextKeys, .run = run}};
 }
 
 }  // namespace heed

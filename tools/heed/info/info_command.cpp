@@ -167,7 +167,7 @@ Report info_on_runs(const std::string& folder) {
     table.add(run_list_row(run, date_text(time)));
     if (const Value& problem = table.rows.back().back(); problem != Value())
       table.note += fmt::format("{} cannot be read: {}\n", plot::visible_text(run.text()),
-                                plot::visible_text(with_short_values(problem.text())));
+                                plot::visible_text(problem.text()));
   }
   return report;
 }

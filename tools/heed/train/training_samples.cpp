@@ -35,9 +35,9 @@ std::optional<std::string> TrainingSamples::after_step() {
   const std::int64_t most = info.endless ? 100 : info.context + 1 - std::int64_t(prompt_.size());
   std::vector<std::int64_t> ids = prompt_;
   nn::Generator g = nn::sample_stream(c.seed, step);
-  nn::generate(trainer_.model, prompt_, most, {}, g, [&](const nn::GeneratedToken& token) {
-    ids.push_back(token.id);
-    return token.id != info.stop;
+  nn::generate(trainer_.model, prompt_, most, {}, g, [&](std::int64_t id) {
+    ids.push_back(id);
+    return id != info.stop;
   });
   const std::string line =
       fmt::format("{}: {}", step, plot::visible_text(info.vocabulary.decode(ids)));

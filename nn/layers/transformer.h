@@ -30,9 +30,8 @@ template <>
 inline constexpr auto kEnumNames<Positions> = std::to_array({"learned", "sinusoidal", "rope",
                                                              "alibi", "none"});
 
-/// Returns true if positions are relative (kRope, kAlibi and kNone). Then the oldest tokens of a KV
-/// cache can be dropped. The other encodings use a table, which has no row for a position beyond
-/// the context length.
+/// Returns true if positions are relative (kRope, kAlibi and kNone). The other encodings use a
+/// table, which has no row for a position beyond the context length.
 bool are_relative(Positions positions);
 
 /// Returns a table of shape [count, dim] and dtype float32 or float64 (Vaswani et al. 2017, section

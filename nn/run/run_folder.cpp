@@ -141,12 +141,6 @@ std::optional<fs::file_time_type> RunFolder::last_saved() const try {
   return {};
 }
 
-bool RunFolder::is_of_last_save(std::string_view name) const {
-  std::error_code error;
-  const auto time = fs::last_write_time(file(name), error);
-  return !error && last_saved() <= time;
-}
-
 RunFolder::Metadata RunFolder::metadata() const {
   return load_metadata(file(has_state() ? kState : kModel).string());
 }

@@ -72,20 +72,11 @@ class RunFolder {
   static constexpr const char* kAudit = "audit.txt";          ///< StepAudit of the first step
   static constexpr const char* kLossPicture = "loss.png";     ///< loss curves
   static constexpr const char* kAttentionPicture = "attention.png";  ///< attention patterns
-  static constexpr const char* kCausalityPicture = "causality.png";  ///< by `heed verify causality`
   static constexpr const char* kCheckpoints = "checkpoints";         ///< directory of checkpoints
   /// Names of all files directly inside the directory; kState is the first.
-  static constexpr const char* kFiles[] = {kState,
-                                           kConfig,
-                                           kModel,
-                                           kBest,
-                                           kMetrics,
-                                           kHeads,
-                                           kSamples,
-                                           kAudit,
-                                           kLossPicture,
-                                           kAttentionPicture,
-                                           kCausalityPicture};
+  static constexpr const char* kFiles[] = {kState,       kConfig,          kModel,   kBest,
+                                           kMetrics,     kHeads,           kSamples, kAudit,
+                                           kLossPicture, kAttentionPicture};
   /// Returns whether a run has files of this name, such as "loss.png" or
   /// "checkpoints/000200.safetensors".
   static bool contains(const std::string& name);
@@ -139,9 +130,6 @@ class RunFolder {
   State state() const;
   /// Returns the time of the last save; nothing if there was none or the directory is inaccessible.
   std::optional<std::filesystem::file_time_type> last_saved() const;
-  /// Returns whether a file is not older than the last save. An older file may belong to an earlier
-  /// run: a new run was replacing that run, and was killed during its first save.
-  bool is_of_last_save(std::string_view name) const;
   /// Reads the header of kState; of a run of weights, kConfig and the header of kModel. Does not
   /// read the tensors, so their checksum is not verified.
   RunSummary summary() const;

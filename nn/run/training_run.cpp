@@ -8,6 +8,7 @@
 
 #include "autograd/base/text.h"
 #include "nn/run/metrics_file.h"
+#include "nn/train/checks/causality.h"
 
 namespace heed::nn {
 
@@ -28,7 +29,7 @@ double loss_of_one(const Trainer& t) {
 }
 
 void check_causal(const Trainer& t) {
-  const std::vector<Reach::Place> leaks = spot_leaks(t.model, t.config().seed + t.steps_done);
+  const std::vector<Leak> leaks = spot_leaks(t.model, t.config().seed + t.steps_done);
   if (leaks.empty()) return;
   throw LeakError(fmt::format(
       "the model is not causal: its output {} depends on input {} (derivative {:g}, needs 0); the "

@@ -11,7 +11,6 @@
 #include "autograd/base/files.h"
 #include "nn/run/run_folder.h"
 #include "nn/train/checks/audit.h"
-#include "nn/train/checks/causality.h"
 #include "nn/train/rank_session.h"
 
 namespace heed::nn {

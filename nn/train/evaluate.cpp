@@ -10,6 +10,7 @@
 
 #include "autograd/graph/first_non_finite.h"
 #include "autograd/ops/ops.h"
+#include "nn/optim/first_non_finite.h"
 
 namespace heed::nn {
 

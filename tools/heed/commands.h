@@ -13,7 +13,6 @@ void generate_command(Command& c);
 void gradcheck_command(Command& c);
 void study_command(Command& c);
 void plot_command(Command& c);
-void verify_command(Command& c);
 void info_command(Command& c);
 void compare_command(Command& c);
 void diff_command(Command& c);

@@ -28,7 +28,7 @@ void check_weights(const RunFolder& run, const std::string& weights) {
   if (weights == RunFolder::kState || autograd::is_there(run.file(weights))) return;
   const std::vector<std::string> others = run.weights();
   fail<IoError>("weights", run.text(), " has no ", weights,
-                others.empty() ? "; heed train --resume " + run.text() + " writes them again"
+                others.empty() ? "; leave out --weights"
                                : "; it has " + heed::join(others) + ", for --weights");
 }
 

@@ -227,26 +227,4 @@ Picture attention_picture(const nn::Transformer& model, const nn::Task& task, st
                           task.info().name, steps, in_run(source), shortened_tokens(labels)))};
 }
 
-Picture reach_picture(const std::vector<nn::Reach>& causality, const PictureSource& source) {
-  double smallest = HUGE_VAL;
-  for (const nn::Reach& r : causality)
-    for (const double x : r.values)
-      if (x > 0) smallest = std::min(smallest, x);
-  plot::HeatmapGrid grid;
-  for (const nn::Reach& r : causality) {
-    std::vector<float> decades;
-    for (const double x : r.values)
-      decades.push_back(x > 0 ? float(1 + std::log10(x / smallest)) : std::nanf(""));
-    grid.panels.push_back({r.name, int(r.length), int(r.length), decades});
-  }
-  grid.panel_columns = 2;
-  grid.title = "What each output depends on" + in_run(source);
-  grid.caption = "Causal: gray above the diagonal, no gray on it.";
-  grid.gray = "exactly 0";
-  grid.row_axis = "output";
-  grid.col_axis = "input";
-  grid.value_name = "derivative, in decades";
-  return {"causality", std::move(grid)};
-}
-
 }  // namespace heed

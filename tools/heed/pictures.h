@@ -11,7 +11,6 @@
 #include "nn/io/names.h"
 #include "nn/io/setting.h"
 #include "nn/layers/sites.h"
-#include "nn/train/checks/causality.h"
 #include "nn/train/trainer.h"
 #include "tools/plot/chart.h"
 #include "tools/plot/heatmap.h"
@@ -88,9 +87,5 @@ plot::HeatmapGrid attention_grid(const std::vector<nn::Tensor>& weights,
 /// for the title.
 Picture attention_picture(const nn::Transformer& model, const nn::Task& task, std::int64_t steps,
                           const PictureSource& source = {});
-
-/// Returns causality.png: for each kind of pass in `causality`, how strongly each output depends on
-/// each input (nn::Reach). Derivatives that are exactly 0 are gray.
-Picture reach_picture(const std::vector<nn::Reach>& causality, const PictureSource& source);
 
 }  // namespace heed

@@ -76,6 +76,7 @@ const Interrupted kInterrupted[] = {
     {"on three threads", [](C&) {}, 5, 3},
     {"a task of copies", [](C&) {}, 5, 0, "copy"},
     {"a task of counts", [](C&) {}, 5, 0, "markov"},
+    {"a text", [](C& c) { c.task = "text", c.text = HEED_SOURCE_DIR "/README.md"; }},
     {"parts of a batch", [](C& c) { c.shards = 4; }},
     {"float64", [](C& c) { c.model.attention.dtype = float64; }},
     {"momentum", [](C& c) { c.optimizer = OptimizerKind::kSGD, c.momentum = 0.9; }},

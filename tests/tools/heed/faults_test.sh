@@ -33,8 +33,8 @@ allowed=(
   "* new new *" 0 -
   # libstdc++ ends the process if no memory is left for an entry of a directory (directory_iterator).
   "* new new *" 70 "std::terminate was called"
-  # If --resume cannot read a copy, or the state with which it compares the copies, it writes all copies again.
-  "@(resume|retext) * open target/out/@(state.safetensors|model.safetensors|best.safetensors|metrics.csv|config.toml|heads.csv)" 0 -
+  # If --resume cannot read config.toml, it writes it again.
+  "@(resume|retext) * open target/out/config.toml" 0 "is ignored"
   # If study cannot read the data of the run, it leaves out some measurements.
   "@(study|restudy) * open a/*" 0 "is not"
   # If study cannot read the state again to learn its step, it lists all checkpoints.
@@ -55,8 +55,8 @@ expect 0 study a --format png,svg --out old_study --threads 1
 expect 0 compare a b --out old_compare --threads 1
 printf '%s\n' "[train]" 'task = "reverse"' "layers = 1" "heads = 1" "d-model = 16" "batch = 4" "eval-batch = 8" \
   "steps = 2" "[sweep]" "seed = [1, 2]" > s.toml
-mkdir -p before_{train,sweep,study,replace,resume,retext,restudy,compare,causality,export,import,plot}
-for name in replace resume import causality; do cp -r a before_$name/out; done
+mkdir -p before_{train,sweep,study,replace,resume,retext,restudy,compare,export,import,plot}
+for name in replace resume import; do cp -r a before_$name/out; done
 for i in $(seq 60); do echo "$i fox"; done > text.txt
 expect 0 train --text text.txt "${tiny[@]}" --context 16 --steps 2 --quiet --out before_retext/out; mv text.txt moved.txt
 cp -r old_study before_restudy/out; cp -r old_compare before_compare/out
@@ -72,7 +72,6 @@ command_sweep=(sweep s.toml --out target/out --jobs 1 --threads 1 --quiet)
 command_study=(study a --out target/out --overwrite --threads 1)
 command_restudy=(study a --prompt abcdefghijklmnop --of logit:a --out target/out --overwrite --threads 1)
 command_compare=(compare a b --out target/out --threads 1)
-command_causality=(verify causality target/out --threads 1)
 command_export=(export a --names transformerlens --out target/out.safetensors)
 command_import=(import b/model.safetensors --out target/out --overwrite)
 command_plot=(plot a/model.safetensors --name tok.weight --out target/out.png)
@@ -98,11 +97,12 @@ check_saved() {
   ok test "$(find target -name '*.tmp*' | wc -l)" -le $most
   for run in target/out target/out/seed=[12]; do
     [[ -e $run/state.safetensors ]] || continue
-    "$heed" verify run "$run" > out 2> err
-    ok grep -q "state.safetensors  *whole" out; ok test "$(grep -c 'the file is damaged' out)" == 0
+    for file in "$run" "$run"/*.safetensors "$run"/checkpoints/*.safetensors; do
+      [[ ! -e $file ]] || ok "$heed" info "$file" > out 2> err
+    done
   done
   case $1 in
-    replace|resume|retext|causality) ok test -e target/out/state.safetensors ;;
+    replace|resume|retext) ok test -e target/out/state.safetensors ;;
     import) ok "$heed" info target/out > /dev/null ;;
     restudy|compare|study)
       if [[ $silent =~ ^-?$ && $(tail -n 1 target/out/heed-files.txt 2> /dev/null) == complete ]]; then
@@ -116,12 +116,16 @@ check_again() {
   local -n again=command_$1
   [[ $(contents) == "$after" ]] && return
   if [[ $1 == resume ]] || { [[ $1 == @(train|replace) ]] && grep -aqsF "nseed = $seed\n" target/out/state.safetensors; }; then
-    "$heed" train --resume target/out --steps "$steps" --quiet --threads 1 > out 2> err || ok grep -q "has done its" err
+    if ! "$heed" train --resume target/out --steps "$steps" --quiet --threads 1 > out 2> err; then
+      ok grep -q "has done its" err  # a fault after the last save of the state: copies may be older
+      ok test "$(contents | grep -e ' -$')" == "$(grep -e ' -$' <<< "$after")"
+      return
+    fi
   else expect 0 "${again[@]}"; fi
   checks=$((checks + 1))
   [[ $(contents) == "$after" ]] || fail "$what: after a second start: $(diff <(echo "$after") <(contents))"
   # A command without a directory of its own does not know whose temporary file it finds.
-  [[ $1 == @(causality|export|plot) ]] || ok test -z "$(find target -name '*.tmp*')"
+  [[ $1 == @(export|plot) ]] || ok test -z "$(find target -name '*.tmp*')"
   ok test "$(users)" == "$mine"
 }
 # is_allowed CALL CODE: returns whether the table contains this exit code for this failure
@@ -167,7 +171,7 @@ one_fault() {
 }
 
 points=0
-for name in ${COMMANDS:-train replace resume retext sweep study restudy compare causality export import plot}; do
+for name in ${COMMANDS:-train replace resume retext sweep study restudy compare export import plot}; do
   declare -n plain=command_$name
   # After a fault some commands are resumed, and pictures then contain another command line.
   left_out=(); [[ $name =~ ^(train|replace|resume|retext|sweep)$ ]] && left_out=(! -name '*.png')

@@ -42,7 +42,6 @@ commands=(
   "study run --over-time --out over --overwrite --threads 1"
   "gradcheck softmax --order 1 --threads 1"
   "gradcheck --run run --order 1 --threads 1"
-  "verify causality run --length 4 --threads 1"
   "compare run other --out compared --threads 1"
   "plot run/model.safetensors --name tok.weight --out words.png" "info run" "diff run run" "export run --names transformerlens --out e.safetensors" "import e.safetensors --out imported --overwrite" "info ." "tasks"
 )
@@ -57,7 +56,7 @@ done
 # --- otherwise each command succeeds, or the error states that a thread or a process cannot be started
 refused=0
 for limit in $limits; do
-  for command in "${commands[@]/ --threads 1/}" "verify resume run" "sweep s.toml --out swept-$limit" --version; do
+  for command in "${commands[@]/ --threads 1/}" "sweep s.toml --out swept-$limit" --version; do
     # shellcheck disable=SC2086
     limited $limit $command
     [[ $code == 0 ]] && continue

@@ -155,9 +155,6 @@ TEST_CASE("the keys of --json are those that help states; text has 80 columns") 
       {"generate --samples", {kRun, "--prompt", "abcdefghijklmnop", "--samples", "2"}},
       {"study ", {kRun, "--ablate", "L0H0"}},
       {"study --over-time", {kRun, "--over-time"}},
-      {"verify causality", {"causality", kRun, "--length", "4"}},
-      {"verify resume", {"resume", kRun}},
-      {"verify run", {"run", kRun}},
       {"info ", {kRun}},
       {"plot ", {"m.safetensors"}},
       {"plot of a run", {kRun, "--out", "loss.svg"}},
@@ -212,7 +209,7 @@ TEST_CASE("text has 80 columns for runs with long names that differ in many sett
            train + name + "2 --lr 0.5 --norm-kind rmsnorm --from " + name + "1" + text,
            train + name + "3 --layers 1 --positions rope --window 2" + text, compare, "info runs",
            "diff " + name + "1 " + name + "3", "info " + name + "1", "eval " + name + "1",
-           "study " + name + "1", "verify run " + name + "1"}) {
+           "study " + name + "1"}) {
     const Outcome o = Place::run(split(words, ' '));
     INFO("heed " << words << ": " << o.err);
     CHECK(o.code == (words.starts_with("diff") ? kCheckFailed : kOk));

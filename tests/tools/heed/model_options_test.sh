@@ -20,7 +20,6 @@ while read -r -a options; do
   expect 0 generate $run --prompt abcd
   expect 0 study $run --out study$number --json
   out_has '"heads"'
-  expect 0 verify causality $run
   expect 0 train --config $run/config.toml --out again$number --quiet
   same $run/model.safetensors again$number/model.safetensors
 done << END

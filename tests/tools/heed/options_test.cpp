@@ -41,9 +41,6 @@ const std::map<std::string, std::vector<BadValue>>& bad_texts() {
       {"* weights", {{"absent.safetensors", kInputOutput, {kRun}, "absent.safetensors"}}},
       {"gradcheck weights",
        {{"absent.safetensors", kInputOutput, {"--run", kRun}, "absent.safetensors"}}},
-      {"verify run", no_file("absent", {"causality"})},
-      {"verify weights",
-       {{"absent.safetensors", kInputOutput, {"causality", "--run", kRun}, "absent.safetensors"}}},
       {"train task-split", {{"no-such", kUsage, {"--task", "modadd"}}}},
       {"eval text", {{"absent.txt", kUsage, {kRun}}}},  // this run did not learn a text
       {"eval lines", {{"absent.txt", kUsage, {kRun}}}},
@@ -93,7 +90,6 @@ const std::map<std::string, std::vector<BadValue>>& bad_texts() {
       {"study corruption", {{"digit", kUsage, {kRun}}}},
       {"study ablate", {{"L0", kUsage, {kRun}}, {"L0H0,L9H0", kUsage, {kRun}}}},
       {"study corrupt", {{"?", kUsage, {kRun}, "?"}}},
-      {"verify out", {{"file.txt", kInputOutput, {"causality", kRun}, "file.txt"}}},
       {"sweep file",
        {{"absent.toml", kInputOutput, {}, "absent.toml"},
         {"directory", kInputOutput, {}, "directory"},
@@ -210,13 +206,6 @@ TEST_CASE("a message has one line, whichever option or key it is from") {
     }
   }
   CHECK(messages > 150);
-}
-
-TEST_CASE("an option that a mode excludes is rejected, also if it is a common option") {
-  const Place place;
-  const Outcome o = Place::run({"verify", "resume", kRun, "--threads", "2"});
-  CHECK(o.code == kUsage);
-  CHECK(o.err == "heed: --threads has no effect with resume; leave out --threads\n");
 }
 
 }  // namespace

@@ -89,8 +89,6 @@ contradict :: train --mlp --no-mlp
 --overwrite needs --out DIR :: train --overwrite
 --json has no effect with --print-config :: train --print-config --json
 give --eval-every above 0 :: train reverse --eval-every 0 --patience 2
-try heed verify causality :: verify
-verify resume accepts only one run; leave out 'b' :: verify resume a b
 --out has no effect with --overfit-batch :: train --overfit-batch --out somewhere
 --kv-heads needs 0 or a positive divisor of --heads 2, got 3 :: train --kv-heads 3
 reads no file :: train --unit word

@@ -173,8 +173,8 @@ rm cut/model.safetensors; expect 0 study cut  # a copy
 refuses 4 "cut has no model.safetensors; it has " study cut --weights model.safetensors; err_has "checkpoints/000008.safetensors, for --weights"
 expect 0 study cut --weights checkpoints/000008.safetensors
 cp -r cut bare && rm -rf bare/checkpoints bare/best.safetensors
-refuses 4 "bare has no best.safetensors; heed train --resume bare writes them again" study bare --weights best.safetensors
-expect 0 train --resume bare --quiet; expect 0 study bare --weights best.safetensors
+refuses 4 "bare has no best.safetensors; leave out --weights" study bare --weights best.safetensors
+expect 0 study bare
 cp runs/reverse-1/checkpoints/000000.safetensors cut/checkpoints/000004.safetensors
 refuses 4 "contains step 0, not the step in its name" study cut --over-time
 

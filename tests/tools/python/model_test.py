@@ -171,7 +171,7 @@ class Model(unittest.TestCase):
         heed.torch.save(module, saved)
         self.assertEqual(sorted(x.name for x in saved.iterdir()), ["config.toml", "model.safetensors"])
         self.assertEqual(saved.stat().st_mode, run.stat().st_mode)
-        for command in ("eval", "info", "generate --prompt abc --tokens 3", "eval --prompt abc", "verify run",
+        for command in ("eval", "info", "generate --prompt abc --tokens 3", "eval --prompt abc",
                         f"study --prompt abcab --out {self.folder / 's'}",
                         f"export --names transformerlens --out {self.folder / 'x.safetensors'}"):
             call(*command.split(), saved)

@@ -195,7 +195,7 @@ class Failures(Place):
             saved = int(re.fullmatch(r"interrupted at (\d+)\n", out)[1])
             self.assertGreaterEqual(saved, int(steps.split("/")[0]))
             self.assertIn(f"stopped after step {saved} of 1000000 and saved", err)
-            program("verify", "run", name)
+            program("info", name)
 
     def test_other_exceptions_end_the_program(self):
         # A signal handler that raises an exception saves the run like Ctrl-C.
@@ -203,7 +203,7 @@ class Failures(Place):
         done = subprocess.run([sys.executable, "-c", alarm + ENDLESS, "runs/alarm"], capture_output=True, text=True,
                               timeout=60)  # fmt: skip
         self.assertIn("ZeroDivisionError", done.stderr)
-        program("verify", "run", "runs/alarm")
+        program("info", "runs/alarm")
 
     def test_warnings_are_shown(self):
         with contextlib.redirect_stderr(io.StringIO()) as stderr:

@@ -54,7 +54,7 @@ Report plan_report(const std::filesystem::path& folder,
       state = found == RunState::kFinished ? "finished"
               : found == RunState::kSaved  ? "goes on"
                                            : "new";
-    } catch (const autograd::IoError&) {  // `heed verify run` states the reason
+    } catch (const autograd::IoError&) {  // `heed info` states the reason
     }
     // JSON and CSV still contain the older value "goes on", because scripts may depend on it.
     const char* shown = std::string_view(state) == "goes on" ? "resumes" : state;
@@ -70,7 +70,7 @@ Value result_of(const std::filesystem::path& folder, const SweptRun& run) try {
   if (run.state != SweptRun::State::kBefore) return run.result;
   const auto saved = nn::RunFolder(folder / run.plan->name).summary().result;
   return saved ? Value::parse(nn::to_json(*saved)) : Value();
-} catch (const autograd::IoError&) {  // the file cannot be read; `heed verify run` states why
+} catch (const autograd::IoError&) {  // the file cannot be read; `heed info` states why
   return {};
 }
 

@@ -6,7 +6,6 @@
 #include "autograd/base/files.h"
 #include "autograd/base/parallel.h"
 #include "autograd/base/text.h"
-#include "nn/run/verify_run.h"
 #include "nn/train/checks/overfit.h"
 #include "tools/heed/commands.h"
 #include "tools/heed/find_run.h"
@@ -107,15 +106,11 @@ Report resume(TrainArguments& a, const Command& c) {
   apply_resume_settings(trainer, c);
   if (trainer.config().sample_every > 0) TrainingSamples::prompt_of(trainer);
   const std::string nothing = nothing_to_do(folder, snapshot.finished, trainer, c);
-  const bool repairs =  // damaged copies of a finished run
-      !nothing.empty() && std::ranges::any_of(nn::verify_run(folder, false), [](const auto& file) {
-        return !file.problem.empty();
-      });
-  if (!nothing.empty() && moved.empty() && !repairs) throw UsageError(nothing);
+  if (!nothing.empty() && moved.empty()) throw UsageError(nothing);
   if (!nothing.empty() && c.json)
     usage_error("--json: {} is finished, so no step is done; leave out --json", folder.text());
   nn::RunFolder::remove_temporaries(locked);
-  if (!moved.empty() || repairs) {  // commands such as eval and study also need the new path
+  if (!moved.empty()) {  // commands such as eval and study also need the new path
     snapshot.config = saved;
     folder.save(snapshot, config_notes());
     for (const auto& [name, text] : snapshot.logs)
@@ -125,9 +120,7 @@ Report resume(TrainArguments& a, const Command& c) {
   if (!nothing.empty()) {
     if (a.run.ranks) a.run.ranks->leave();
     Report report;
-    report.fail(kOk, fmt::format("{}: {}", folder.text(),
-                                 !moved.empty() ? "saved the new path of its text"
-                                                : "wrote the damaged copies of its state again"));
+    report.fail(kOk, folder.text() + ": saved the new path of its text");
     return report;
   }
   const nn::RunConfig& config = trainer.config();

@@ -363,7 +363,7 @@ Report train_run(nn::Trainer& t, const RunFolder& folder, const TrainOptions& op
     try {
       return run.run();
     } catch (const nn::LeakError& e) {
-      throw CheckError(fmt::format("{}; run heed verify causality {}", e.what(), folder.text()));
+      throw CheckError(e.what());
     }
   });
   if (result.finished) return run.report();

@@ -40,17 +40,6 @@ void read(const Json& json, const std::string& key, std::optional<double>& value
 
 }  // namespace
 
-RunResult run_result(const Evaluation& e, const Task& task, std::int64_t steps) {
-  return {.steps = steps,
-          .loss = e.loss,
-          .optimal = e.optimal,
-          .accuracy = e.accuracy,
-          .standard_error = e.standard_error,
-          .sequences = e.sequences,
-          .targets = e.tokens,
-          .evaluation_set = task.evaluation_size()};
-}
-
 std::string to_json(const RunResult& result) {
   Json json = Json::object();
   visit(result, [&](const char* key, const auto& value) { json.append(key, value); });

@@ -6,8 +6,6 @@
 #include <string>
 #include <string_view>
 
-#include "nn/train/evaluate.h"
-
 namespace heed::nn {
 
 /// The result in RunFolder::kState. Losses are means in nats per target. The final evaluation uses
@@ -26,10 +24,6 @@ struct RunResult {
   std::optional<double> seconds = {};
   std::string weights_checksum = {};  ///< hash_of_tensors() of the evaluated weights
 };
-
-/// Returns the result of a final evaluation, without seconds and checksum. `steps` is the step of
-/// the weights.
-RunResult run_result(const Evaluation& e, const Task& task, std::int64_t steps);
 
 /// Returns the result as one line of JSON. Doubles are read back with the same bits.
 std::string to_json(const RunResult& result);

@@ -188,9 +188,17 @@ TrainingResult TrainingRun::finish() {
   result.seconds = seconds();
   check_folder();
   on_end(result);
-  RunResult saved = run_result(*result.all, *t_.task, t_.steps_done);
+  const Evaluation& e = *result.all;
+  RunResult saved{.steps = t_.steps_done,
+                  .loss = e.loss,
+                  .optimal = e.optimal,
+                  .accuracy = e.accuracy,
+                  .standard_error = e.standard_error,
+                  .sequences = e.sequences,
+                  .targets = e.tokens,
+                  .evaluation_set = t_.task->evaluation_size(),
+                  .weights_checksum = hash_of_tensors(last.part("model."))};
   if (steps_ == t_.steps_done) saved.seconds = result.seconds;
-  saved.weights_checksum = hash_of_tensors(last.part("model."));
   last.finished = true, last.result = to_json(saved), last.logs = t_.logs;
   folder_.save(last, options_.notes);
   return result;

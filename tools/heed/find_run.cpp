@@ -95,12 +95,6 @@ void check_weights_out(const std::string& option, const std::string& path) {
   }
 }
 
-void check_text_run(const nn::RunConfig& config, const std::string& option) {
-  if (!nn::learns_file(config))
-    usage_error("{0} is for runs on a text, and this run learned the task {1}; leave out {0}",
-                option, config.task);
-}
-
 std::unique_ptr<nn::LockedFolder> open_out(const fs::path& out, bool overwrite) {
   auto folder = std::make_unique<nn::LockedFolder>(out);
   const RunFolder run(folder->directory());

@@ -33,9 +33,6 @@ void print_note(const nn::Task& task);
 /// is outside of all run directories, so that the new file cannot replace a file of a run.
 void check_weights_out(const std::string& option, const std::string& path);
 
-/// Throws UsageError that names `option`, such as "--text", unless the run learned a text or lines.
-void check_text_run(const nn::RunConfig& config, const std::string& option);
-
 /// Locks `out` for a new run. `out` must be absent, or empty except for files that a killed run
 /// left before its first save. With `overwrite`, it may also be a run directory whose files can be
 /// replaced. Throws UsageError for other directories, FolderInUse if another process has locked

@@ -104,8 +104,6 @@ int exit_code_of(const std::function<int()>& command) {
   int code = kBug;
   try {
     code = command();
-  } catch (const Interrupted&) {
-    code = kInterrupted;
   } catch (const autograd::Error& e) {
     print_error(e.what());
     code = code_of(e);

@@ -55,6 +55,13 @@ void add_positions(Report& report, const nn::Evaluation& e) {
   }
 }
 
+// Throws UsageError that names `option` unless the run learned a text or lines.
+void check_text_run(const nn::RunConfig& config, const std::string& option) {
+  if (!nn::learns_file(config))
+    usage_error("{0} is for runs on a text, and this run learned the task {1}; leave out {0}",
+                option, config.task);
+}
+
 // Opens the run and checks the options that depend on its task.
 nn::LoadedRun open_evaluated(const std::filesystem::path& folder, const EvalArguments& a) {
   if (!a.text.empty() && !a.lines.empty())

@@ -148,8 +148,4 @@ InterruptGuard::~InterruptGuard() {
 
 bool InterruptGuard::interrupted() { return interrupt_seen != 0; }
 
-void InterruptGuard::check() const {
-  if (interrupted()) throw Interrupted();
-}
-
 }  // namespace heed

@@ -64,9 +64,6 @@ class Progress {
   std::jthread repeater_;
 };
 
-/// Thrown to end a command that the user has interrupted.
-struct Interrupted {};
-
 /// Handles signals during its lifetime. Ctrl-C (SIGINT), SIGTERM and SIGHUP (the terminal was
 /// closed) only set a flag. A second SIGINT, or a second SIGTERM, ends the program immediately. If
 /// nohup has disabled SIGHUP, it stays ignored. SIGPIPE is ignored from the construction on, even
@@ -79,8 +76,6 @@ class InterruptGuard {
   InterruptGuard(const InterruptGuard&) = delete;
   /// Returns true if one of the signals has arrived since the construction.
   static bool interrupted();
-  /// Throws Interrupted if interrupted(). Long work calls it repeatedly.
-  void check() const;
 };
 
 }  // namespace heed

@@ -97,8 +97,6 @@ def built_in(folder):
     check("config.toml repeats the run", not tensors_that_differ(part, more))
     plan = json.loads(heed("train", "--from", source, "--freeze", "blocks.*", "--dry-run", "--json"))
     check("--dry-run lists frozen parameters", plan["frozen"] and all(n.startswith("blocks.") for n in plan["frozen"]), plan)
-    done = subprocess.run([HEED, "train", "--init_from", "resume"], capture_output=True, text=True)
-    check("--init_from", done.returncode == 2 and "--resume" in done.stderr and "--from" in done.stderr, done.stderr)
     done = subprocess.run([HEED, "train", "recall", "--from", source], capture_output=True, text=True)
     check("another vocabulary", done.returncode == 2 and "--new-tokens" in done.stderr, done.stderr)
 

@@ -21,8 +21,8 @@ std::string argument_name(const nn::Setting& setting);
 struct Command;
 using Commands = std::vector<std::unique_ptr<Command>>;
 
-/// One variant of a command: `heed study --over-time` is a mode of `heed study`. The first mode whose
-/// option was given is chosen. A mode without a key is the default mode and must be the last.
+/// One variant of a command: `heed study --over-time` is a mode of `heed study`. The first mode
+/// whose option was given is chosen. A mode without a key is the default mode and must be the last.
 struct Mode {
   /// Key of the option or argument that selects the mode. If it is a switch, the switch must be on.
   /// Any other option must be given and, unless `values` is empty, must have one of these values.

@@ -8,7 +8,7 @@ set(rooms
     tools/plot tools/mpi tools/heed tools/bench tools/peers examples tests)
 # Folders of tools/heed that all commands share. A folder may include the folders before it. "heed" means
 # the files directly in tools/heed. Every other folder of tools/heed belongs to one command.
-set(shared_folders report command_line heed plan)
+set(shared_folders report command_line heed)
 set(pictures_may_know autograd/base autograd/tensor tools/plot)
 get_filename_component(root ${CMAKE_CURRENT_LIST_DIR} DIRECTORY)
 

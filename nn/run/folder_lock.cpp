@@ -1,13 +1,9 @@
 #include "nn/run/folder_lock.h"
 
-#include <fcntl.h>
 #include <sys/file.h>
-#include <unistd.h>
 
 #include <cerrno>
-#include <chrono>
 #include <system_error>
-#include <thread>
 
 namespace heed::nn {
 
@@ -16,20 +12,17 @@ using autograd::IoError;
 
 FolderLock::FolderLock(const std::filesystem::path& folder)
     : directory_(std::make_shared<autograd::Directory>(folder.string())), state_(State::kHeld) {
-  for (int tries = 0; ::flock(directory_->descriptor(), LOCK_EX | LOCK_NB) != 0; ++tries) {
+  while (::flock(directory_->descriptor(), LOCK_EX | LOCK_NB) != 0) {
     const int error = errno;
-    if (error == ENOLCK || error == ENOTSUP || error == ENOSYS) {
+    if (error == EINTR) continue;
+    if (error == EWOULDBLOCK)
+      state_ = State::kTaken;
+    else if (error == ENOLCK || error == ENOTSUP || error == ENOSYS)
       state_ = State::kNoLocks;
-      return;
-    }
-    if (error != EWOULDBLOCK && error != EINTR)
+    else
       fail<IoError>("cannot lock " + folder.string(), std::generic_category().message(error));
-    state_ = State::kTaken;
-    if (tries == 5) return;
-    // A process that calls is_taken() holds the lock for less time than this wait.
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    return;
   }
-  state_ = State::kHeld;
 }
 
 LockedFolder::LockedFolder(const fs::path& folder) {
@@ -54,14 +47,6 @@ LockedFolder::LockedFolder(const fs::path& folder) {
 LockedFolder::~LockedFolder() {
   std::error_code ignored;  // the directory may have files, or it was removed
   if (is_new_ && directory()->is_at(path().string())) fs::remove(path(), ignored);
-}
-
-bool is_taken(const std::filesystem::path& folder) {
-  const int directory = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (directory < 0) return false;
-  const bool taken = ::flock(directory, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
-  ::close(directory);
-  return taken;
 }
 
 }  // namespace heed::nn

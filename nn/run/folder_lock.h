@@ -15,9 +15,8 @@ namespace heed::nn {
 /// SIGKILL. If the file system does not support flock, held() and taken() are both false.
 class FolderLock {
  public:
-  /// Tries to lock the directory. Retries for up to 0.1 s, because is_taken() may hold the lock
-  /// briefly. Throws IoError if the directory cannot be opened, or if locking fails although the
-  /// file system supports it.
+  /// Tries to lock the directory. Throws IoError if the directory cannot be opened, or if locking
+  /// fails although the file system supports it.
   explicit FolderLock(const std::filesystem::path& folder);
   FolderLock(const FolderLock&) = delete;
   FolderLock& operator=(const FolderLock&) = delete;
@@ -62,9 +61,5 @@ class LockedFolder {
   bool is_new_ = false;
   std::optional<FolderLock> lock_;
 };
-
-/// Returns whether a FolderLock of any process holds the lock of this directory now. Returns false
-/// if the directory cannot be opened.
-bool is_taken(const std::filesystem::path& folder);
 
 }  // namespace heed::nn

@@ -126,12 +126,6 @@ bool RunFolder::is_run() const {
   return has_state() || (is_there(file(kConfig)) && is_there(file(kModel)));
 }
 
-RunFolder::State RunFolder::state() const {
-  if (!is_run()) return State::kNew;
-  if (!has_state()) return State::kWeights;
-  return metadata().contains(kFinishedKey) ? State::kFinished : State::kSaved;
-}
-
 std::optional<fs::file_time_type> RunFolder::last_saved() const try {
   if (!is_run()) return {};
   std::error_code error;

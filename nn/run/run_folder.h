@@ -81,14 +81,6 @@ class RunFolder {
   /// "checkpoints/000200.safetensors".
   static bool contains(const std::string& name);
 
-  /// State of a run on disk.
-  enum class State {
-    kNew,       ///< not a run
-    kWeights,   ///< only kConfig and kModel
-    kSaved,     ///< not finished
-    kFinished,  ///< finished; a resume has an effect only with more steps
-  };
-
   /// Stores the path. The directory need not exist.
   explicit RunFolder(std::filesystem::path path) : path_(std::move(path)) {}
   /// Stores an open directory, such as LockedFolder::directory().
@@ -126,8 +118,6 @@ class RunFolder {
   bool is_run() const;
   /// Returns whether the directory has kState. Only then the run can be resumed.
   bool has_state() const;
-  /// Returns the state of the run. Reads only a header.
-  State state() const;
   /// Returns the time of the last save; nothing if there was none or the directory is inaccessible.
   std::optional<std::filesystem::file_time_type> last_saved() const;
   /// Reads the header of kState; of a run of weights, kConfig and the header of kModel. Does not

@@ -26,7 +26,6 @@ cut_short() {
 run_page() {
   local count=0 words word run file
   for i in $(seq 200); do echo "note $i"; done > notes.txt
-  printf '[train]\ntask = "markov"\nsteps = 8\neval-batch = 16\n[sweep]\nscale = ["none", "1/d-head"]\nseed = [1, 2]\n' > scale.toml
   while read -r -a words; do
     count=$((count + 1))
     file='' run=''

@@ -17,7 +17,6 @@
 #include "nn/study/cells.h"
 #include "nn/tasks/corpus.h"
 #include "tools/heed/command_line/cli11.h"
-#include "tools/heed/plan/sweep_plan.h"
 #include "tools/heed/study/subject.h"
 
 namespace heed::fuzz {
@@ -138,7 +137,6 @@ void toml(std::string_view bytes) {
     require(nn::to_toml(nn::from_toml(written, "f")) == written,
             "config.toml reads back differently");
   });
-  try_to([&] { plan_sweep(text, "f"); });
 }
 
 void language(std::string_view bytes) {

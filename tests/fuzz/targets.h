@@ -13,7 +13,7 @@ namespace heed::fuzz {
 /// Reads a file with these bytes as safetensors and JSON. A safetensors file is also read as
 /// the state of a run, and the vocabulary in its metadata is used.
 void safetensors(std::string_view bytes);
-/// Reads the bytes as TOML, as the config.toml of a run and as a sweep file.
+/// Reads the bytes as TOML and as the config.toml of a run.
 void toml(std::string_view bytes);
 /// Parses a text of the command line. The first byte selects the parser: einsum, heads, objectives,
 /// prompts and whole command lines.

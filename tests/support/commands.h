@@ -34,14 +34,12 @@ class Place {
     std::filesystem::create_directories("runs/reverse-1");
     nn::RunFolder("runs/reverse-1").save(t.snapshot());
     nn::RunFolder("runs/reverse-1").save_checkpoint(t.snapshot());
-    std::filesystem::create_directories("sweeps/s/seed=1");
+    std::filesystem::create_directories("finished/run");
     t.evaluate(false);
-    nn::RunFolder("sweeps/s/seed=1").save(t.snapshot());
+    nn::RunFolder("finished/run").save(t.snapshot());
     nn::Snapshot last = t.snapshot();
     last.finished = true, last.result = to_json(nn::RunResult{.steps = 1, .loss = 1});
-    nn::RunFolder("sweeps/s/seed=1").save(last);
-    heed::autograd::write_file("s.toml", std::string_view("[sweep]\nseed = [1]\n"));
-    std::filesystem::copy("s.toml", "sweeps/s/sweep.toml");
+    nn::RunFolder("finished/run").save(last);
     heed::autograd::write_file("file.txt", std::string_view("text"));
     heed::autograd::write_file("text.txt", std::string_view("the text of a run, which is short\n"));
     nn::RunConfig text = c;

@@ -8,7 +8,7 @@ Commands all_commands() {
   Commands commands;
   using Declare = void (*)(Command&);
   const std::pair<const char*, std::vector<Declare>> kinds[] = {
-      {"Train", {train_command, sweep_command, compare_command, tasks_command}},
+      {"Train", {train_command, compare_command, tasks_command}},
       {"Look", {eval_command, generate_command, study_command, plot_command, info_command}},
       {"Check", {gradcheck_command, diff_command}},
       {"Other", {export_command, import_command}}};

@@ -18,6 +18,5 @@ void compare_command(Command& c);
 void diff_command(Command& c);
 void export_command(Command& c);
 void import_command(Command& c);
-void sweep_command(Command& c);
 
 }  // namespace heed

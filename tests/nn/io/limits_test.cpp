@@ -6,7 +6,6 @@
 #include "autograd/base/files.h"
 #include "autograd/base/shape.h"
 #include "tests/support/catch.h"
-#include "tools/heed/plan/sweep_plan.h"
 
 namespace {
 
@@ -16,13 +15,12 @@ using namespace heed::nn;
   { #name, std::uint64_t(name) }
 
 TEST_CASE("the page of nn/io states every limit of the readers with its value") {
-  using heed::kMostSweepRuns;
   using heed::autograd::kMaxRank;
   const std::map<std::string, std::uint64_t> limits = {
       LIMIT(kMaxTomlBytes),     LIMIT(kMaxTomlKeyParts),  LIMIT(kMaxTomlNesting),
       LIMIT(kMaxElements),      LIMIT(kMaxTomlTableName), LIMIT(kMaxSafetensorsHeader),
-      LIMIT(kMostSweepRuns),    LIMIT(kMaxJsonDepth),     LIMIT(kMaxRank),
-      LIMIT(kMaxLabelBytes),    LIMIT(kMaxMetricsBytes),  LIMIT(kMaxTextBytes),
+      LIMIT(kMaxJsonDepth),     LIMIT(kMaxRank),          LIMIT(kMaxLabelBytes),
+      LIMIT(kMaxMetricsBytes),  LIMIT(kMaxTextBytes),
       LIMIT(kMaxManifestBytes), LIMIT(kMaxSymbols),       LIMIT(kMaxPairsBytes)};
   const std::filesystem::path folder = std::filesystem::path(HEED_SOURCE_DIR) / "nn/io";
   const auto matches = [&](const char* file, const char* pattern, std::size_t groups) {

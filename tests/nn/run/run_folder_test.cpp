@@ -191,7 +191,7 @@ TEST_CASE("weights that replace a run remove its state last, so no file of it se
     fs::remove_all(run.file(name));
   }
   run.save_as_weights(t.snapshot());
-  CHECK(run.state() == RunFolder::State::kWeights);
+  CHECK((run.is_run() && !run.has_state()));
 }
 
 TEST_CASE("a run of weights can be used, and its recipe is compared by value, not by text") {
@@ -203,7 +203,7 @@ TEST_CASE("a run of weights can be used, and its recipe is compared by value, no
   const RunFolder run(folder.path());
   run.save(t.snapshot());
   fs::remove(run.file(RunFolder::kState));
-  CHECK((run.is_run() && run.state() == RunFolder::State::kWeights));
+  CHECK((run.is_run() && !run.has_state()));
   const LoadedRun opened = run.open(RunFolder::kState, Use::kSequences);
   CHECK((opened.weights == RunFolder::kModel && opened.step == 3 && opened.note.empty()));
   CHECK((run.summary().step == 3 && !run.summary().finished && !run.summary().last_evaluation));
@@ -241,19 +241,18 @@ TEST_CASE("a run of weights can be used, and its recipe is compared by value, no
 }
 
 TEST_CASE("states of runs, and the run that was saved last") {
-  using State = RunFolder::State;
   const Folder folder;
   const fs::path runs = folder / "runs";
   CHECK(!RunFolder::newest(runs));
   const auto opened = RunFolder::make_next("copy", runs), next = RunFolder::make_next("copy", runs);
   const RunFolder first(opened->path()), second(next->path());
   CHECK(second.path() == runs / "copy-2");
-  CHECK(first.state() == State::kNew);
+  CHECK_FALSE(first.is_run());
   CHECK((!RunFolder::newest(runs) && RunFolder::list(runs).empty()));
   const Trainer t(tiny_run());
   first.save(t.snapshot());
   CHECK(RunFolder::list(runs).size() == 1);
-  CHECK((first.state() == State::kSaved && first.summary().step == 0));
+  CHECK((!first.summary().finished && first.summary().step == 0));
   second.save(t.snapshot());
   fs::last_write_time(first.file(RunFolder::kState),
                       *second.last_saved() + std::chrono::seconds(5));
@@ -261,8 +260,8 @@ TEST_CASE("states of runs, and the run that was saved last") {
   Snapshot last = t.snapshot();
   last.finished = true;
   second.save(last);
-  CHECK((second.state() == State::kFinished && second.summary().finished));
-  CHECK(RunFolder(folder.path()).state() == State::kNew);
+  CHECK(second.summary().finished);
+  CHECK_FALSE(RunFolder(folder.path()).is_run());
 }
 
 TEST_CASE("the header of a state of 12,000 steps stays small") {

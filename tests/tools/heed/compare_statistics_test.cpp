@@ -102,7 +102,7 @@ TEST_CASE("lines of CSV of several tasks have the options that differ in the tas
     CHECK_THAT(file, Contains(line));
 }
 
-TEST_CASE("runs that are not a sweep are named by their directories; a table lists the options") {
+TEST_CASE("settings are named by their directories; a table lists the options") {
   std::vector<ComparedRun> runs;
   for (const char* folder : {"a/x", "a/y", "b/x", "c", "d/e/"}) {
     runs.push_back(record(std::ssize(runs), runs.size() < 2 ? 2 : 1, {3, 1}));

@@ -92,10 +92,3 @@ edit_state() {
 }
 # unfinish DIR: makes a finished run one that is not finished
 unfinish() { edit_state "$1" '"finished":"yes"' '"_inished":"yes"'; }
-# recipe STEPS LINE...: prints a sweep file of tiny runs, with each LINE under [sweep]
-recipe() {
-  local steps=$1
-  shift
-  printf '%s\n' "[train]" 'task = "reverse"' "steps = $steps" "layers = 1" "heads = 2" "d-model = 16" \
-    "batch = 4" "eval-batch = 8" "eval-every = 4" "[sweep]" "$@"
-}

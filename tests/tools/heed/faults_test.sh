@@ -41,10 +41,6 @@ allowed=(
   "@(study|restudy) * open a/state.safetensors" 0 -
   # compare leaves out a run that it cannot read.
   "compare * open [ab]/*" 0 "not compared"
-  # sweep: a run that cannot be started is reported like a run that fails.
-  "sweep * * target/out*" 1 " failed: "
-  # sweep: if the lock of a run cannot be read, the child process that trains the run reads it again.
-  "sweep * @(open|flock) target/out/seed=[12]" 0 -
 )
 
 # --- the commands. before_NAME is the directory `target` before the command
@@ -53,9 +49,7 @@ expect 0 "${learn[@]}" --out a
 expect 0 "${learn[@]}" --scale none --out b
 expect 0 study a --format png,svg --out old_study --threads 1
 expect 0 compare a b --out old_compare --threads 1
-printf '%s\n' "[train]" 'task = "reverse"' "layers = 1" "heads = 1" "d-model = 16" "batch = 4" "eval-batch = 8" \
-  "steps = 2" "[sweep]" "seed = [1, 2]" > s.toml
-mkdir -p before_{train,sweep,study,replace,resume,retext,restudy,compare,export,import,plot}
+mkdir -p before_{train,study,replace,resume,retext,restudy,compare,export,import,plot}
 for name in replace resume import; do cp -r a before_$name/out; done
 for i in $(seq 60); do echo "$i fox"; done > text.txt
 expect 0 train --text text.txt "${tiny[@]}" --context 16 --steps 2 --quiet --out before_retext/out; mv text.txt moved.txt
@@ -68,7 +62,6 @@ command_train=("${learn[@]}" --out target/out)
 command_replace=("${learn[@]}" --seed 2 --out target/out --overwrite)
 command_resume=(train --resume target/out --steps 4 --quiet --threads 1)
 command_retext=(train --resume target/out --text moved.txt --threads 1)
-command_sweep=(sweep s.toml --out target/out --jobs 1 --threads 1 --quiet)
 command_study=(study a --out target/out --overwrite --threads 1)
 command_restudy=(study a --prompt abcdefghijklmnop --of logit:a --out target/out --overwrite --threads 1)
 command_compare=(compare a b --out target/out --threads 1)
@@ -82,7 +75,7 @@ restore() { rm -rf target; cp -r "before_$1" target; }
 contents() {
   local state
   find target -type f ! -name state.safetensors ! -name '*.tmp[0-9]*' "${left_out[@]}" -print0 2> /dev/null | sort -z | xargs -0r md5sum
-  for state in target/out/state.safetensors target/out/seed=[12]/state.safetensors; do
+  for state in target/out/state.safetensors; do
     if [[ -e $state ]]; then tail -c "+$((9 + $(od -An -t u8 -N 8 "$state")))" "$state" | md5sum; fi
   done
 }
@@ -91,11 +84,10 @@ users() { find target -type f \( -name '*mine*' -o -name notes.txt -o -name dS_L
 # check_saved NAME: checks what the directory contains after a fault
 check_saved() {
   local run most=1
-  [[ $1 == sweep ]] && most=2  # the runs are killed before the same call
   [[ $1 == @(study|restudy) ]] && most=3  # arrays, pictures and the page are written by three threads
   ok test "$(users)" == "$mine"
   ok test "$(find target -name '*.tmp*' | wc -l)" -le $most
-  for run in target/out target/out/seed=[12]; do
+  for run in target/out; do
     [[ -e $run/state.safetensors ]] || continue
     for file in "$run" "$run"/*.safetensors "$run"/checkpoints/*.safetensors; do
       [[ ! -e $file ]] || ok "$heed" info "$file" > out 2> err
@@ -152,8 +144,7 @@ one_fault() {
     { HEED_KILL_AT=$3 LD_PRELOAD=$calls_library "$heed" "${command[@]}" > out 2> err < /dev/null; } 2> /dev/null
     code=$?
     what="heed ${command[*]}, killed before call $3"
-    # In a sweep, the runs are killed before the same call, and the sweep reports this.
-    [[ $code == 137 || ($1 == sweep && $code == 1) ]] || return 1
+    [[ $code == 137 ]] || return 1
   else
     HEED_FAIL_AT=$3 HEED_FAIL_WITH=$2 HEED_FAIL_BELOW=$dir HEED_FAILED=$dir/failed LD_PRELOAD=$calls_library \
       "$heed" "${command[@]}" > out 2> err < /dev/null
@@ -171,10 +162,10 @@ one_fault() {
 }
 
 points=0
-for name in ${COMMANDS:-train replace resume retext sweep study restudy compare export import plot}; do
+for name in ${COMMANDS:-train replace resume retext study restudy compare export import plot}; do
   declare -n plain=command_$name
   # After a fault some commands are resumed, and pictures then contain another command line.
-  left_out=(); [[ $name =~ ^(train|replace|resume|retext|sweep)$ ]] && left_out=(! -name '*.png')
+  left_out=(); [[ $name =~ ^(train|replace|resume|retext)$ ]] && left_out=(! -name '*.png')
   seed=1 steps=2
   [[ $name == replace ]] && seed=2
   [[ $name == resume ]] && steps=4

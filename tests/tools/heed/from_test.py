@@ -61,7 +61,7 @@ def tensors_that_differ(a, b):
 
 
 def own_text(folder):
-    """A run on a text: its file is the default of runs from its weights, also from a checkpoint and in a sweep."""
+    """A run on a text: its file is the default of runs from its weights, also from a checkpoint."""
     with open(f"{folder}/t.txt", "w") as file:
         file.write("to be or not to be, that is the question\n" * 40)
     source = f"{folder}/own"
@@ -69,10 +69,6 @@ def own_text(folder):
     for name in ("", "/checkpoints/000005.safetensors"):
         plan = json.loads(heed("train", "--from", source + name, "--dry-run", "--json"))
         check("the task of the source", plan["task"] == "text", plan)
-    with open(f"{folder}/s.toml", "w") as file:
-        file.write(f'[train]\nfrom = "{source}"\nsteps = 2\n[sweep]\nseed = [1, 2]\n')
-    done = json.loads(heed("sweep", f"{folder}/s.toml", "--out", f"{folder}/sweep", "--json"))
-    check("a sweep from weights", done["trained"] == 2 and done["failed"] == 0, done)
     done = subprocess.run([HEED, "train", "--from", source, "--out", source, "--overwrite"], capture_output=True, text=True)
     check("--from inside --out", done.returncode == 2 and "is inside --out" in done.stderr, done.stderr)
     other = f"{folder}/other"

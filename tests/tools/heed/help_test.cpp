@@ -163,9 +163,7 @@ TEST_CASE("the keys of --json are those that help states; text has 80 columns") 
       {"diff ", {kRun, kRun + "/model.safetensors"}},
       {"export ", {kRun, "--names", "transformerlens", "--out", "e.safetensors"}},
       {"import ", {kRun + "/model.safetensors", "--out", "imported", "--overwrite"}},
-      {"sweep ", {"s.toml"}},  // all runs of this sweep are finished already
-      {"sweep --dry-run", {"s.toml", "--dry-run"}},
-      {"compare ", {"sweeps/s"}},
+      {"compare ", {"finished"}},
       {"tasks ", {}},
       {"tasks --task", {"recall"}},
       {"tasks text or lines", {"lines"}},

@@ -46,7 +46,6 @@ CASES |= {
     "import file": ("in/run/model.safetensors", ["{}", "--out", "out"]),
     "import like": ("in/run", ["run/model.safetensors", "--like", "{}", "--out", "out"]),
     "study pairs": ("in/pairs.txt", ["run", "--pairs", "{}", "--out", "out", "--overwrite"]),
-    "sweep file": ("in/sweep.toml", ["{}", "--dry-run"]),
     "plot file": ("in/m.safetensors", ["{}", "--out", "m.png"]),
     "plot x-labels": ("in/labels.txt", ["m.safetensors", "--x-labels", "{}"]),
     "plot y-labels": ("in/labels.txt", ["m.safetensors", "--y-labels", "{}"]),
@@ -77,7 +76,7 @@ def prepare():
     shutil.copy("in/text.txt", "text.txt")
     heed("train", "--text", "text.txt", "--context", "16", *TINY, "--out", "text-run")
     pairs = {"pairs.txt": "abcdefghijklmnop\tbacdefghijklmnop\n" * 2500, "labels.txt": "a\nb\n",
-             "sweep.toml": "[train]\ntask = \"reverse\"\n[sweep]\nseed = [1]\n", "config.toml": ""}
+             "config.toml": ""}
     for name, text in pairs.items():
         with open("in/" + name, "w") as file:
             file.write(text)

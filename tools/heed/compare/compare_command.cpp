@@ -10,7 +10,6 @@
 #include "tools/heed/compare/compare_report.h"
 #include "tools/heed/find_run.h"
 #include "tools/heed/pictures.h"
-#include "tools/heed/plan/sweep_plan.h"
 #include "tools/heed/report/output.h"
 
 namespace heed {
@@ -31,23 +30,17 @@ struct LeftOut {
 };
 
 // Returns the run directories that a command-line argument stands for. A run directory stands for
-// itself, a sweep for its runs in the order of the sweep, and any other directory for the runs
-// directly inside it, in alphabetical order.
+// itself, and any other directory for the runs directly inside it, in alphabetical order.
 std::vector<fs::path> run_folders(const fs::path& given) {
   if (!autograd::is_there(given))
     throw autograd::IoError(fmt::format(
         "compare: '{}' does not exist; give runs, or directories of runs", given.string()));
   if (nn::RunFolder(given).is_run()) return {given};
   std::vector<fs::path> runs;
-  if (is_sweep(given)) {
-    for (const PlannedRun& run : read_plan(given).runs) runs.push_back(given / run.name);
-    return runs;
-  }
   for (const nn::RunFolder& run : nn::RunFolder::list(given)) runs.push_back(run.path());
   if (runs.empty())
     throw autograd::IoError(
-        fmt::format("compare: {} is not a run and contains no runs; create runs with heed sweep or "
-                    "heed train",
+        fmt::format("compare: {} is not a run and contains no runs; create runs with heed train",
                     given.string()));
   return runs;
 }
@@ -110,11 +103,11 @@ std::vector<nn::ComparedRun> find_runs(const Command& c, const nn::ComparedQuant
   std::vector<nn::ComparedRun> runs;
   for (const fs::path& folder : all_folders(c))
     or_leave_out(left_out, folder, [&] {
-      const RunState state = nn::RunFolder(folder).state();
-      if (state == RunState::kFinished || state == RunState::kWeights)
-        runs.push_back(nn::read_compared(folder, of));
+      const nn::RunFolder run(folder);
+      if (run.has_state() && !run.summary().finished)
+        left_out.push_back({folder, "not finished"});
       else
-        left_out.push_back({folder, nn::enum_name(state)});
+        runs.push_back(nn::read_compared(folder, of));
     });
   check_not_empty(runs.size(), left_out);
   return runs;
@@ -176,10 +169,10 @@ Report run_compare(const CompareArguments& a, const Command& c) {
 }
 
 constexpr const char* kCompareNotes =
-    R"(RUNS are run directories, directories that contain runs, or directories of heed sweep. Runs
-that differ only in their seed are one setting. Numbers are means over the seeds of a setting with
-the standard error of the mean. Settings of a sweep are named by their options, other settings by the
-directory of their first run, and the options that differ are listed below the table.
+    R"(RUNS are run directories, or directories that contain runs. Runs that differ only in their
+seed are one setting. Numbers are means over the seeds of a setting with the standard error of the
+mean. A setting is named by the directory of its first run, and the options that differ are listed
+below the table.
 Runs that are not finished or are damaged are not compared. A warning names them.
 
 [Tasks]
@@ -189,8 +182,8 @@ task. The first column of the CSV files is
 task. Runs of task text that learn different files are settings of one task.
 
 [Numbers]
-final is the loss at the end in nats per token, on the whole evaluation set. heed train, eval, info
-and sweep print the same number. above optimum is this loss minus the optimal loss on the same
+final is the loss at the end in nats per token, on the whole evaluation set. heed train, eval and
+info print the same number. above optimum is this loss minus the optimal loss on the same
 sequences. best is the lowest eval_loss of any run: the loss of an evaluation during training, on
 the first --eval-batch sequences of the set. The curves show eval_loss. A directory with only
 weights and a configuration has no losses.
@@ -210,18 +203,18 @@ each), left_out and files.)";
 void compare_command(Command& c) {
   c.name = "compare", c.what = "compare runs by means over seeds, as a table and pictures";
   c.examples =
-      "  heed compare sweeps/scale\n"
+      "  heed compare runs/scale\n"
       "  heed compare runs/markov-1 runs/markov-2 runs/markov-3 --out markov\n"
       "  heed compare runs/markov-1 runs/copy-1 --out markov-and-copy\n"
-      "  heed compare sweeps/kv-heads --of accuracy --json";
+      "  heed compare runs/kv-heads --of accuracy --json";
   c.notes = kCompareNotes;
   auto a = std::make_shared<CompareArguments>();
   c.arguments = 1;
-  c.add("Options", {nn::Setting("runs", a->runs, {}, "runs, directories of runs, sweeps"),
+  c.add("Options", {nn::Setting("runs", a->runs, {}, "runs, directories of runs"),
                     nn::Setting("of", a->of, {"loss", "accuracy", "eval_loss", "eval_accuracy"},
                                 "the compared quantity"),
                     nn::Setting("out", a->out, "DIR", "directory for the files")
-                        .shows("compare in the sweep's or the current directory")});
+                        .shows("compare in the given or the current directory")});
   c.add_common(Command::kThreads | Command::kJson);
   c.mark(&nn::Setting::required, {"runs"});
   c.modes = {{.result = kComparisonKeys,

@@ -5,7 +5,6 @@
 
 #include "autograd/base/files.h"
 #include "autograd/base/text.h"
-#include "tools/heed/plan/sweep_plan.h"
 
 namespace heed {
 namespace {
@@ -113,11 +112,10 @@ std::vector<std::string> short_names(std::vector<std::string> texts) {
 }
 
 // Returns a table with a row for each option that differs between groups. A row lists the groups
-// with each value. Returns no rows if the groups are named after their options.
+// with each value.
 Table differing_table(const std::vector<RunGroup>& groups) {
   constexpr std::size_t kNamed = 3;
   Table table(kDifferingText);
-  if (groups[0].name == groups[0].options_text()) return table;
   for (const auto& [option, first] : groups[0].options) {
     std::vector<std::string> values;
     std::map<std::string, std::vector<std::string>> names;  // of the groups that have each value
@@ -190,13 +188,11 @@ const Columns kComparisonKeys = kCompareKeys, kTasksKeys = kSeveralKeys;
 
 void name_groups(std::vector<RunGroup>& groups) {
   std::vector<std::string> first;  // the first run of each group
-  bool are_swept = true;
   for (const RunGroup& g : groups) {
     const auto folder = fs::absolute(g.runs[0].folder / "").lexically_normal().parent_path();
-    are_swept &= is_sweep(folder.parent_path());
     first.push_back(folder.string());
   }
-  if (are_swept || (groups.size() == 1 && groups[0].runs.size() > 1)) return;
+  if (groups.size() == 1 && groups[0].runs.size() > 1) return;
   first = short_names(std::move(first));
   for (std::size_t i = 0; i < groups.size(); ++i) {
     const std::size_t more = groups[i].runs.size() - 1;

@@ -27,8 +27,8 @@ extern const Columns kComparisonKeys;  ///< keys of comparison_report() for one 
 extern const Columns kTasksKeys;       ///< keys of comparison_report() for several tasks
 
 /// Names each group after its first run: the shortest end of the run's path that no other first run
-/// has, and the number of further runs. Changes no name if the first run of each group is in a
-/// sweep, or if there is only one group and it has several runs.
+/// has, and the number of further runs. Changes no name if there is only one group and it has
+/// several runs.
 void name_groups(std::vector<nn::RunGroup>& groups);
 
 /// Returns a report with one row per group of runs. Its column n is the number of runs whose last

@@ -225,8 +225,8 @@ void eval_command(Command& c) {
       "  heed eval runs/text-1 --text FILE --stride 32",
       nn::RunFolder::kBest);
   c.notes =
-      R"(Without options other than --weights, this measures the loss of the run, which heed train, info,
-sweep and compare also print.
+      R"(Without options other than --weights, this measures the loss of the run, which heed train, info
+and compare also print.
 
 With --prompt, each row is a token and its prediction from the tokens before it: log p is its
 log-probability, and rank is 1 if it is the most probable token. The first token and tokens that the

@@ -9,11 +9,11 @@
 #include "nn/train/checks/overfit.h"
 #include "tools/heed/commands.h"
 #include "tools/heed/find_run.h"
-#include "tools/heed/plan/train_config.h"
 #include "tools/heed/ranks.h"
 #include "tools/heed/report/output.h"
 #include "tools/heed/report/progress.h"
 #include "tools/heed/train/dry_run.h"
+#include "tools/heed/train/train_config.h"
 #include "tools/heed/train/train_run.h"
 #include "tools/heed/train/training_samples.h"
 

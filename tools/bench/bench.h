@@ -1,6 +1,6 @@
-// The program heed-bench: measures the speed of kernels, ops, training steps and generation on this
-// machine. Matrix products and ops are compared with a reference before they are timed, and
-// training steps must reduce the loss. Times that are compared are measured alternately, within one
+// The program heed-bench: measures the speed of matrix products, training steps and generation on
+// this machine. Matrix products are compared with a reference before they are timed, and training
+// steps must reduce the loss. Times that are compared are measured alternately, within one
 // run of the program.
 #pragma once
 
@@ -18,13 +18,12 @@ Commands bench_program();
 
 /// Options of heed-bench.
 struct BenchOptions {
-  std::string what;          ///< the mode: gemm, ops, train or generate
+  std::string what;          ///< the mode: gemm, train or generate
   std::string preset;        ///< model of train and generate; empty: each of bench_presets()
   std::vector<int> threads;  ///< thread counts to measure
 };
 
 Report bench_gemm(const BenchOptions& options);
-Report bench_ops(const BenchOptions& options);
 Report bench_train(const BenchOptions& options);
 Report bench_generate(const BenchOptions& options);
 
@@ -49,22 +48,6 @@ inline constexpr Column kGemmColumns[] = {{"m", "m"},
                                           {"mkl_gflops", "MKL", "", "{:.1f}"},
                                           {"mkl_ratio"}};
 inline constexpr Column kGemmKeys[] = {rows("rows", kGemmColumns)};
-
-inline constexpr Column kAddKeys[] = {{"forward_ns"}, {"backward_ns"}};
-inline constexpr Column kOpColumns[] = {{"op", "op"},
-                                        {"us", "us", "", "{:.1f}"},
-                                        {"gb_per_s", "GB/s", "", "{:.1f}"},
-                                        {"us_with_grad", "us with grad", "", "{:.1f}"}};
-inline constexpr Column kAttentionColumns[] = {
-    {"length", "T"},
-    {"ms", "ms", "", "{:.2f}"},
-    {"extra_bytes", "extra memory", "", "bytes"},
-    {"composite_ms", "composite, ms", "", "{:.1f}"},
-    {"composite_extra_bytes", "composite memory", "", "bytes"}};
-inline constexpr Column kOpsKeys[] = {{"threads", "threads"},
-                                      fields("add", kAddKeys),
-                                      rows("rows", kOpColumns),
-                                      rows("attention", kAttentionColumns)};
 
 inline constexpr Column kTrainStepColumns[] = {
     {"preset", "preset"},

@@ -12,7 +12,6 @@ constexpr const char* kBenchNotes =
     R"(  gemm      matrix products in GFLOP/s (1 thread), compared with oneDNN,
             OpenBLAS and MKL if they are installed; median of 11 placements of
             the operands in memory
-  ops       overhead of one op, row kernels in GB/s, attention on long sequences
   train     training steps of micro, toy, chargpt and small (on 1 thread and on
             all threads): ms, tokens/s, MFU, and how many times as long as the
             larger of two bounds: the matrix products alone, and a loop over as
@@ -29,7 +28,7 @@ Commands bench_program() {
   Commands commands;
   Command& c = *commands.emplace_back(std::make_unique<Command>());
   c.name = "bench", c.is_program = true;
-  c.what = "time matrix products, ops, training steps or generation";
+  c.what = "time matrix products, training steps or generation";
   c.examples =
       "  heed-bench train\n"
       "  heed-bench train chargpt --threads 1\n"
@@ -37,10 +36,9 @@ Commands bench_program() {
   c.notes = kBenchNotes;
   auto o = std::make_shared<BenchOptions>();
   c.arguments = 2;
-  c.add("Options",
-        {nn::Setting("what", o->what, {"gemm", "ops", "train", "generate"}, "what to time"),
-         nn::Setting("preset", o->preset, bench_presets(), "model of train and generate")
-             .shows("all")});
+  c.add("Options", {nn::Setting("what", o->what, {"gemm", "train", "generate"}, "what to time"),
+                    nn::Setting("preset", o->preset, bench_presets(), "model of train and generate")
+                        .shows("all")});
   c.add_common(Command::kThreads | Command::kJson);
   c.mark(&nn::Setting::required, {"what"});
   // Without --threads, `heed-bench gemm` uses one thread, because its published ratios are for one
@@ -54,7 +52,7 @@ Commands bench_program() {
                        .run = [o, f](const Command& command) {
                          const int threads = autograd::num_threads();
                          o->threads = {threads};
-                         if (command.given("threads") || o->what == "ops") return f(*o);
+                         if (command.given("threads")) return f(*o);
                          if (o->what == "gemm" || threads == 1)
                            o->threads = {1};
                          else
@@ -63,7 +61,6 @@ Commands bench_program() {
                        }});
   };
   mode("gemm", {}, kGemmKeys, bench_gemm);
-  mode("ops", {}, kOpsKeys, bench_ops);
   mode("train", {"preset"}, kBenchTrainKeys, bench_train);
   mode("generate", {"preset"}, kGenerationKeys, bench_generate);
   return commands;

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "nn/train/cost/timing.h"
@@ -15,19 +16,11 @@ namespace heed {
 
 using nn::median;
 
-/// Returns the median of f(a[t], b[t]) over all turns t. `a` and `b` are times of the same turns. A
+/// Returns the median of a[t] / b[t] over all turns t. `a` and `b` are times of the same turns. A
 /// few slow turns do not change the median.
-template <class F>
-double median_of_turns(const std::vector<double>& a, const std::vector<double>& b, F f) {
-  std::vector<double> values;
-  for (std::size_t t = 0; t < a.size(); ++t) values.push_back(f(a[t], b[t]));
-  return median(std::move(values));
-}
-inline double median_ratio(const std::vector<double>& a, const std::vector<double>& b) {
-  return median_of_turns(a, b, std::divides());
-}
-inline double median_difference(const std::vector<double>& a, const std::vector<double>& b) {
-  return median_of_turns(a, b, std::minus());
+inline double median_ratio(std::vector<double> a, const std::vector<double>& b) {
+  for (std::size_t t = 0; t < a.size(); ++t) a[t] /= b[t];
+  return median(std::move(a));
 }
 
 /// Limit in seconds: if a call takes longer than this and longer than a turn, it is timed without a
@@ -67,15 +60,6 @@ inline std::vector<std::vector<double>> seconds_by_turn(
     }
   }
   return times;
-}
-
-/// Returns the median seconds of one call of each function, measured in turns.
-inline std::vector<double> median_seconds(const std::vector<std::function<void()>>& functions,
-                                          int turns = 11, double turn = 2e-3) {
-  std::vector<double> medians;
-  for (const auto& times : seconds_by_turn(functions, turns, turn))
-    medians.push_back(median(times));
-  return medians;
 }
 
 }  // namespace heed

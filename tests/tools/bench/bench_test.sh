@@ -15,13 +15,13 @@ measure() {
   for key in $(sed -n "/^Keys of --json, $mode:/,/^\$/p" help | tail -n +2 | tr -d '()'); do out_has "\"$key\":"; done
 }
 
-refuses 2 "heed-bench needs gemm, ops, train or generate; try heed-bench gemm"
+refuses 2 "heed-bench needs gemm, train or generate; try heed-bench gemm"
 refuses 2 "did you mean 'gemm'" gem
 refuses 2 "did you mean 'small'" train --preset smal
-refuses 2 "preset has no effect with ops; leave out preset" ops --preset micro
+refuses 2 "preset has no effect with gemm; leave out preset" gemm --preset micro
 refuses 2 "'toy' is one argument too many; see heed-bench --help" train micro toy
 refuses 2 "see heed-bench --help" train --steps 3
-HEED_SIMD=abacus refuses 2 "abacus" ops
+HEED_SIMD=abacus refuses 2 "abacus" gemm
 expect 0 --version; out_has "heed "
 expect 0 --help; out_has "Usage: heed-bench [OPTIONS] WHAT [PRESET]"; help_has "More: heed-bench --help all"
 
@@ -48,11 +48,4 @@ ok test "$(number pool_jobs_per_token generate)" == 0.0
 # norms, but not embeddings.
 ok test "$(number weight_bytes generate)" == 55168.0
 
-measure ops ops
-ok less 0 "$(number forward_ns ops)"
-# The memory of attention is proportional to the number of tokens T, so T = 8192 needs 8 times as much as
-# T = 1024. If it were proportional to T^2, it would need 64 times as much.
-extra() { grep -o "\"length\":$1,[^}]*" ops | grep -o '"extra_bytes":[0-9.]*' | cut -d: -f2; }
-ok less "$(extra 8192)" "$(awk -v a="$(extra 1024)" 'BEGIN { print 10 * a }')"
-ok less "$(extra 8192)" "$(number composite_extra_bytes ops)"
 end_of_checks

@@ -15,8 +15,6 @@ TEST_CASE("a change in the machine's speed does not affect the ratio of turns") 
   const std::vector<double> a = {2, 2, 20, 20, 2}, b = {9, 9, 10, 10, 1};
   CHECK(median(a) / median(b) < 0.3);
   CHECK(median_ratio(a, b) == 2);
-  CHECK(median(b) - median(a) == 7);
-  CHECK(median_difference(b, a) == -1);
   CHECK(median({3, 1, 2}) == 2);
   CHECK(median({4, 1, 3, 2}) == 2);
 }
@@ -47,7 +45,8 @@ TEST_CASE("a call that fills a turn is timed warm") {
       last = name;
     };
   };
-  for (const double s : median_seconds({cached('a'), cached('b')}, 5, 1e-3)) CHECK(s < 10e-3);
+  for (const auto& times : seconds_by_turn({cached('a'), cached('b')}, 5, 1e-3))
+    CHECK(median(times) < 10e-3);
 }
 
 TEST_CASE("a long call is timed without a call to warm up") {

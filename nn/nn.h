@@ -7,7 +7,6 @@
 #include "nn/io/names.h"
 #include "nn/io/nearest.h"
 #include "nn/io/safetensors.h"
-#include "nn/io/tensor_difference.h"
 #include "nn/layers/attention.h"
 #include "nn/layers/forward_context.h"
 #include "nn/layers/init.h"

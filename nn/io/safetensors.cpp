@@ -1,14 +1,16 @@
-// Functions for loaded safetensors files: they find tensors and copy tensors into parameters.
-// safetensors_read.cpp and safetensors_write.cpp read and write files.
+// Functions for loaded safetensors files: they find and compare tensors, and copy tensors into
+// parameters. safetensors_read.cpp and safetensors_write.cpp read and write files.
 #include "nn/io/safetensors.h"
 
 #include <algorithm>
+#include <span>
 #include <sstream>
 #include <unordered_map>
 
 #include "autograd/base/error.h"
 #include "autograd/graph/graph.h"
 #include "autograd/graph/inplace.h"
+#include "autograd/ops/ops.h"
 #include "nn/io/nearest.h"
 #include "nn/io/safetensors_format.h"
 
@@ -20,6 +22,16 @@ Tensor SafeTensors::find(std::string_view name) const {
   for (const NamedTensor& t : tensors)
     if (t.name == name) return t.tensor;
   return {};
+}
+
+bool same_bits(const Tensor& a, const Tensor& b) {
+  if (a.shape() != b.shape() || a.dtype() != b.dtype()) return false;
+  const Tensor x = contiguous(a.detach()), y = contiguous(b.detach());
+  const auto count = std::size_t(x.numel());
+  return dispatch_any(a.dtype(), [&]<class T>() {
+    return std::ranges::equal(std::as_bytes(std::span(x.data<T>(), count)),
+                              std::as_bytes(std::span(y.data<T>(), count)));
+  });
 }
 
 void load_parameters(const std::vector<NamedTensor>& into, const SafeTensors& file) {

@@ -58,6 +58,9 @@ std::map<std::string, std::string> load_metadata(const std::string& path);
 /// tensors.
 std::string hash_of_tensors(const std::vector<NamedTensor>& tensors);
 
+/// Returns whether the shapes, dtypes and bits of all elements are equal.
+bool same_bits(const Tensor& a, const Tensor& b);
+
 /// Copies the tensors of the file into the tensors with the same names, such as parameters(model)
 /// or the state() of an optimizer. Throws IoError, and copies nothing, if a tensor is missing in
 /// the file, is unexpected, or has another shape or dtype. For each of these problems, the error

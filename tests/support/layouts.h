@@ -9,7 +9,7 @@
 
 #include "autograd/graph/inplace.h"
 #include "autograd/ops/ops.h"
-#include "nn/io/tensor_difference.h"
+#include "nn/io/safetensors.h"
 #include "tests/support/catch.h"
 
 namespace heed::autograd::testing {
@@ -115,9 +115,6 @@ inline double worst_error(const Tensor& got, const V& want, const V& scale) {
   return worst;
 }
 
-/// Returns true if shape, dtype and the bits of all elements are equal.
-inline bool same_bits(const Tensor& a, const Tensor& b) {
-  return a.shape() == b.shape() && a.dtype() == b.dtype() && nn::compare_tensors(a, b).equal_bits();
-}
+using nn::same_bits;
 
 }  // namespace heed::autograd::testing

@@ -10,7 +10,7 @@ Commands all_commands() {
   const std::pair<const char*, std::vector<Declare>> kinds[] = {
       {"Train", {train_command, compare_command, tasks_command}},
       {"Look", {eval_command, generate_command, study_command, plot_command, info_command}},
-      {"Check", {gradcheck_command, diff_command}},
+      {"Check", {gradcheck_command}},
       {"Other", {export_command, import_command}}};
   for (const auto& [kind, list] : kinds)
     for (const Declare declare : list) {

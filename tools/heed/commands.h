@@ -15,7 +15,6 @@ void study_command(Command& c);
 void plot_command(Command& c);
 void info_command(Command& c);
 void compare_command(Command& c);
-void diff_command(Command& c);
 void export_command(Command& c);
 void import_command(Command& c);
 

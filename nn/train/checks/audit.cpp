@@ -3,12 +3,21 @@
 #include <algorithm>
 #include <cmath>
 
+#include "autograd/ops/ops.h"
 #include "autograd/tensor/copy.h"
-#include "nn/io/tensor_difference.h"
 
 namespace heed::nn {
 
 using namespace autograd;
+
+namespace {
+
+double norm(const Tensor& x) {
+  const Tensor exact = to(x, float64);
+  return std::sqrt(sum(exact * exact).item());
+}
+
+}  // namespace
 
 bool ParameterAudit::in_trouble() const {
   return !gradient || *gradient == 0 || !std::isfinite(*gradient);
@@ -27,10 +36,8 @@ std::vector<ParameterAudit> StepAudit::after(const Transformer& model) const {
     const Tensor& before = weights_[index++];
     if (std::ranges::count(frozen_, p.name) > 0) continue;
     const Tensor g = p.tensor.is_leaf() && p.tensor.requires_grad() ? p.tensor.grad() : Tensor();
-    const TensorDifference step = compare_tensors(before, p.tensor);
-    audit.push_back({p.name, p.tensor.shape(),
-                     g.defined() ? std::optional(compare_tensors(g, g).norm_a) : std::nullopt,
-                     step.norm_a, step.norm_difference});
+    audit.push_back({p.name, p.tensor.shape(), g.defined() ? std::optional(norm(g)) : std::nullopt,
+                     norm(before), norm(p.tensor.detach() - before)});
   }
   return audit;
 }

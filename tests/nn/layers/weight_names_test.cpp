@@ -41,11 +41,9 @@ Tensor find(const std::vector<NamedTensor>& tensors, const std::string& name) {
   return {};
 }
 
-bool equal(const Tensor& a, const Tensor& b) { return compare_tensors(a, b).equal_bits(); }
-
 bool same_bits(const std::vector<NamedTensor>& a, const std::vector<NamedTensor>& b) {
   return std::ranges::equal(a, b, [](const NamedTensor& x, const NamedTensor& y) {
-    return x.name == y.name && equal(x.tensor, y.tensor);
+    return x.name == y.name && same_bits(x.tensor, y.tensor);
   });
 }
 
@@ -61,11 +59,11 @@ TEST_CASE("weights for GPT-2 have its names, and its linear layers are [in, out]
         "transformer.h.0.mlp.c_fc.weight[4, 16]\ntransformer.h.0.mlp.c_fc.bias[16]\n"
         "transformer.h.0.mlp.c_proj.weight[16, 4]\ntransformer.h.0.mlp.c_proj.bias[4]\n"
         "transformer.ln_f.weight[4]\ntransformer.ln_f.bias[4]\nlm_head.weight[5, 4]\n");
-  CHECK(equal(find(weights, "transformer.h.0.attn.c_proj.weight"),
-              mT(model.blocks[0].attn.weights.out_proj_weight)));
-  CHECK(
-      equal(find(weights, "transformer.h.0.mlp.c_fc.weight"), mT(model.blocks[0].mlp->up.weight)));
-  CHECK(equal(find(weights, "lm_head.weight"), model.tok.weight));
+  CHECK(same_bits(find(weights, "transformer.h.0.attn.c_proj.weight"),
+                  mT(model.blocks[0].attn.weights.out_proj_weight)));
+  CHECK(same_bits(find(weights, "transformer.h.0.mlp.c_fc.weight"),
+                  mT(model.blocks[0].mlp->up.weight)));
+  CHECK(same_bits(find(weights, "lm_head.weight"), model.tok.weight));
 }
 
 TEST_CASE("weights for nanoGPT have the same names, and its linear layers are [out, in]") {
@@ -73,10 +71,10 @@ TEST_CASE("weights for nanoGPT have the same names, and its linear layers are [o
   o.activation = Activation::kGelu;
   const Transformer model = random_model(o);
   const auto weights = weights_with_names(model, kNanoGPT);
-  CHECK(equal(find(weights, "transformer.h.0.attn.c_attn.weight"),
-              model.blocks[0].attn.weights.in_proj_weight));
-  CHECK(
-      equal(find(weights, "transformer.h.0.mlp.c_proj.weight"), model.blocks[0].mlp->down.weight));
+  CHECK(same_bits(find(weights, "transformer.h.0.attn.c_attn.weight"),
+                  model.blocks[0].attn.weights.in_proj_weight));
+  CHECK(same_bits(find(weights, "transformer.h.0.mlp.c_proj.weight"),
+                  model.blocks[0].mlp->down.weight));
 }
 
 TEST_CASE("weights for PyTorch load into torch.nn.MultiheadAttention and torch.nn.Linear") {
@@ -105,7 +103,7 @@ TEST_CASE("weights for TransformerLens have a matrix per head; shared keys have 
         "blocks.0.attn.W_Q[2, 4, 2]\nblocks.0.attn._W_K[1, 4, 2]\nblocks.0.attn._W_V[1, 4, 2]\n"
         "blocks.0.attn.W_O[2, 2, 4]\nblocks.0.attn.b_Q[2, 2]\nblocks.0.attn._b_K[1, 2]\n"
         "blocks.0.attn._b_V[1, 2]\nblocks.0.attn.b_O[4]\nunembed.W_U[4, 5]\n");
-  CHECK(equal(find(weights, "unembed.W_U"), mT(model.tok.weight)));
+  CHECK(same_bits(find(weights, "unembed.W_U"), mT(model.tok.weight)));
 }
 
 TEST_CASE("an option that the other library does not have is named, with what it has instead") {

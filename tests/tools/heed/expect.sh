@@ -66,6 +66,8 @@ flip_bit() {
   printf "\\x$(printf %x $((0x$(od -An -tx1 -j $at -N 1 "$1" | tr -d ' ') ^ 1)))" | dd of="$1" bs=1 seek=$at conv=notrunc status=none
 }
 saved_step() { "$heed" info "$1/state.safetensors" | sed -n 's/^ *step  *//p'; }
+# weights_of RUN: prints the checksum of the weights of a run
+weights_of() { "$heed" info "$1" --json | grep -o '"weights":"[^"]*"'; }
 tiny=(--layers 1 --heads 1 --d-model 16 --batch 4 --eval-batch 8 --eval-every 4)
 ok() { checks=$((checks + 1)); "$@" || fail "$what: $*"; }
 # wait_until PID CONDITION...: waits until the command CONDITION succeeds, or until the process PID has ended

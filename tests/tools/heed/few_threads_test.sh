@@ -42,7 +42,7 @@ commands=(
   "gradcheck softmax --order 1 --threads 1"
   "gradcheck --run run --order 1 --threads 1"
   "compare run other --out compared --threads 1"
-  "plot run/model.safetensors --name tok.weight --out words.png" "info run" "diff run run" "export run --names transformerlens --out e.safetensors" "import e.safetensors --out imported --overwrite" "info ." "tasks"
+  "plot run/model.safetensors --name tok.weight --out words.png" "info run" "export run --names transformerlens --out e.safetensors" "import e.safetensors --out imported --overwrite" "info ." "tasks"
 )
 # shellcheck disable=SC2086
 for command in "${commands[@]}"; do limited 1 $command; ok test $code == 0; done

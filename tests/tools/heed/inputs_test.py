@@ -35,8 +35,6 @@ RUNS = {"eval run": EVALUATE, "generate run": PROMPT + ["--tokens", "2"],
         "export run": ["--names", "transformerlens", "--out", "e.safetensors"], "compare runs": ["--out", "out"]}
 CASES = {name: ("in/run", ["--" + name.split()[1], "{}"] + rest) for name, rest in RUNS.items()}
 CASES |= {
-    "diff a": ("in/run", ["--a", "{}", "--b", "run"]),
-    "diff b": ("in/run", ["--a", "run", "--b", "{}"]),
     "train resume": ("in/run", ["--resume", "{}", "--steps", "3"]),
     "train from": ("in/run", ["--from", "{}", "--steps", "1", "--dry-run"]),
     "train text": ("in/text.txt", ["--text", "{}", "--context", "8", *TINY, "--out", "out"]),

@@ -92,8 +92,6 @@ const std::map<std::string, std::vector<BadValue>>& bad_texts() {
       {"study corrupt", {{"?", kUsage, {kRun}, "?"}}},
       {"compare runs", no_file("absent")},
       {"compare out", {{"file.txt", kInputOutput, {"finished"}, "file.txt"}}},
-      {"diff a", no_file("absent", {"--b", kRun})},
-      {"diff b", no_file("absent", {kRun})},
       {"export out",
        {{"absent/e.safetensors", kInputOutput, {kRun, "--names", "transformerlens"}, "absent"},
         {"e.txt", kUsage, {kRun, "--names", "transformerlens"}}}},

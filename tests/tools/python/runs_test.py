@@ -161,8 +161,8 @@ class Failures(Place):
             (2, "got '1,2'", lambda: self.run_.study(samples=[1, 2])),
             (4, "found no run or file 'no'", lambda: heed.load("no")),
             (3, "not finite|NaN|infinite", lambda: heed.train("markov", steps=50, quiet=True, out="runs/nan", **sgd)),
-            (1, "heed diff ended with exit code 1", lambda: _program.call("diff", "runs/a", heed.train(
-                config="runs/a/config.toml", seed=2, out="runs/b", quiet=True))),
+            (1, "heed eval ended with exit code 1",
+             mock.patch.object(_program, "path", lambda: "/bin/false")(lambda: _program.call("eval"))),
         ]:  # fmt: skip
             with self.subTest(text), self.assertRaises(heed.Error) as caught:
                 f()

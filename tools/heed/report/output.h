@@ -17,7 +17,7 @@ namespace heed {
 enum ExitCode {
   kOk = 0,
   /// A check failed: for example, a gradient is wrong, a batch is not learned, a model is not
-  /// causal, or two files differ.
+  /// causal.
   kCheckFailed = 1,
   kUsage = 2,          ///< invalid or contradictory options
   kNumeric = 3,        ///< NaN or infinity; with --strict also a parameter without gradient

@@ -1,9 +1,7 @@
-# Install rules for `cmake --install`. The component `heed` contains the program, and the component `dev` contains
-# headers and libraries. Users find the libraries with find_package(heed) or pkg-config.
+# Install rules for `cmake --install`. Users find the libraries with find_package(heed) or pkg-config.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/heed)
-set(CMAKE_INSTALL_DEFAULT_COMPONENT_NAME dev)
 
 # Each library has its own export set, so that a user needs only the dependencies of the requested
 # components.
@@ -36,9 +34,9 @@ foreach(pc heed heed-autograd)
 endforeach()
 
 if(TARGET heed)
-  install(TARGETS heed COMPONENT heed)
+  install(TARGETS heed)
 endif()
 
 if(TARGET heed_mpi)
-  install(TARGETS heed_mpi LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/heed COMPONENT mpi)
+  install(TARGETS heed_mpi LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/heed)
 endif()

@@ -16,8 +16,8 @@ train_runs all reverse 1 2 3
 expect 0 compare all
 out_has "6 runs of 2 settings, mean ± standard error"; out_has "reverse-none-1 and 2 more    3"; out_has "reverse-d-head-1 and 2 more  3"
 out_has "scale   1/d-head: reverse-d-head-1 and 2 more; none: reverse-none-1 and 2 more"
-for file in compare.csv runs.csv curves.csv curves.png against.png; do has_file all/compare/$file; done
-ok test "$(head -1 all/compare/compare.csv)" == "scale,setting,quantity,target,n,final_mean,final_error,best,above_mean,above_error,accuracy_mean,accuracy_error,reached,steps_mean,steps_error,seconds_mean,seconds_error"
+for file in compare.csv runs.csv curves.csv curves.png; do has_file all/compare/$file; done
+ok test "$(head -1 all/compare/compare.csv)" == "scale,setting,quantity,n,final_mean,final_error,best,above_mean,above_error,accuracy_mean,accuracy_error,seconds_mean,seconds_error"
 ok test "$(wc -l < all/compare/compare.csv)" == 3; ok test "$(wc -l < all/compare/runs.csv)" == 7
 ok grep -q '^none,loss,all/reverse-none-1,1,' all/compare/runs.csv
 ok grep -q '^none,eval_loss,12,3,' all/compare/curves.csv
@@ -26,17 +26,9 @@ cp all/compare/compare.csv first.csv
 expect 0 compare all; same first.csv all/compare/compare.csv  # this replaces the first comparison
 expect 0 compare all/reverse-none-[12] --json --out two
 is_json_line; out_has '"setting":"all runs"'; out_has '"n":2'; has_file two/curves.png
-ok test ! -e two/against.png
 expect 0 compare all/reverse-none-3 --out one; out_has "1 run of 1 setting,"; has_file one/curves.png
 
-# --- the number of steps to a target, and the score of a head at every checkpoint
-expect 0 compare all --target 100 --against scale; out_has "target: 100"; out_has "  reached  steps to target"; has_file all/compare/steps.png
-expect 0 compare all --target 0; ok test "$(grep -c "  0$" out)" == 2
 expect 0 compare all --of accuracy --out accuracy; out_has "final: accuracy"
-expect 0 compare all --of previous_token --out heads
-out_has "final: largest previous_token of any"; out_has "L0H1"; has_file heads/heads.csv
-ok test "$(grep -c '^none,previous_token,' heads/curves.csv)" == 3  # the checkpoints of steps 0, 6 and 12
-ok grep -q '^none,0,1,entropy,3,' heads/heads.csv
 
 # --- a damaged run is not compared, and a warning gives its name and the reason
 damage() {  # damage FILE [SIZE]: copies all runs, and truncates FILE of the first run to SIZE bytes (default: 0)
@@ -50,19 +42,13 @@ damage state.safetensors 1000000; flip_bit bad/reverse-none-1/state.safetensors
 expect 0 compare bad; out_has "5 runs of 2 settings"; err_has "state.safetensors: its checksum is "
 for size in 0 300; do
   damage state.safetensors $size
-  expect 0 compare bad --of entropy; out_has "5 runs of 2 settings"; out_has "scale=none      2"; out_has "L0H1  2"
+  expect 0 compare bad; out_has "5 runs of 2 settings"; out_has "reverse-none-2 and 1 more    2"
   err_has "warning: 1 of 6 runs is not compared: bad/reverse-none-1 (cannot read state.safetensors: it"
 done
-ok test "$(grep -c '^none,entropy,bad/' bad/compare/runs.csv)" == 2
-expect 0 compare bad --of roles; ok test "$(grep -c "^bad/reverse-" out)" == 5
-err_has "warning: 1 of 6 runs is not compared: bad/reverse-none-1 (cannot read state.safetensors"
-expect 0 compare bad --of entropy --json --out json; is_json_line
+ok test "$(grep -c '^none,loss,bad/' bad/compare/runs.csv)" == 2
+expect 0 compare bad --json --out json; is_json_line
 out_has '"left_out":[{"run":"bad/reverse-none-1","why":"cannot read state.safetensors'
-refuses 4 "compare: no run can be compared: bad/reverse-none-1/ (cannot read" compare bad/reverse-none-1/ --of entropy
-
-# --- checkpoints of another run, also if all of them are
-damage config.toml; cp all/reverse-none-2/checkpoints/* bad/reverse-none-1/checkpoints/
-expect 0 compare bad --of entropy; err_has "1 of 6 runs is not compared: bad/reverse-none-1 (state.safetensors: belongs to another run than checkpoints/000000"
+refuses 4 "compare: no run can be compared: bad/reverse-none-1/ (cannot read" compare bad/reverse-none-1/
 
 # --- the table is printed even if no file can be written
 table() { out_has "6 runs of 2 settings"; out_has "reverse-d-head-1 and 2 more  3"; }
@@ -71,15 +57,15 @@ expect 4 compare all; table; err_has "cannot make the directory"; err_has "--out
 expect 4 compare all --json; is_json_line; out_has '"files":[]'; err_has "--out DIR writes"
 rm all/compare && mv aside all/compare
 touch file; refuses 4 "heed: cannot make the directory file/here: " compare all --out file/here
-mkdir -p held/curves.png/inside held/steps.png
+mkdir -p held/curves.png/inside
 expect 4 compare all --out held; table; err_has "cannot replace held/curves.png: it is a directory"
-ok test "$(ls -A held)" == $'curves.png\nsteps.png'
+ok test "$(ls -A held)" == curves.png
 rm -r held/curves.png; exec 9< held; flock 9
 expect 4 compare all --out held; table; err_has "held: it is locked by another process"
 exec 9<&-
-expect 0 compare all --out held; ok test -d held/steps.png; has_file held/curves.png
+expect 0 compare all --out held; has_file held/curves.png
 mkdir fixed  # heed replaces neither compare.csv alone nor a run
-for file in compare.csv runs.csv heads.csv curves.csv; do
+for file in compare.csv runs.csv curves.csv; do
   touch fixed/$file; expect 4 compare all --out fixed; table; err_has "cannot replace fixed/compare.csv: heed did not write it"
 done
 refuses 2 "--out all/reverse-none-1 is a run" compare all --out all/reverse-none-1
@@ -97,33 +83,26 @@ train_runs tasks reverse 1 2; train_runs tasks copy 1 2
 expect 0 compare tasks
 for task in reverse copy; do
   out_has "$task: 4 runs of 2 settings, mean ± standard error"
-  for file in curves against; do has_file tasks/compare/$file-$task.png; out_has "compare/$file-$task.png"; done
+  has_file tasks/compare/curves-$task.png; out_has "compare/curves-$task.png"
 done
 ok test "$(grep -c "above optimum" out)" == 2; ok test "$(grep -c "none-1 and 1 more .* 2 " out)" == 2; ok test ! -s err
-ok test ! -e tasks/compare/curves.png; ok test ! -e tasks/compare/heads.csv
+ok test ! -e tasks/compare/curves.png
 ok grep -aq "task copy, mean of 2 seeds" tasks/compare/curves-copy.png
 ok test "$(cut -d, -f1-4 tasks/compare/compare.csv | head -2)" == $'task,scale,setting,quantity\ncopy,1/d-head,copy-d-head-1 and 1 more,loss'
 ok grep -q '^copy,1/d-head,loss,tasks/copy-d-head-2,2,' tasks/compare/runs.csv
 ok test "$(wc -l < tasks/compare/compare.csv)" == 5; ok test "$(wc -l < tasks/compare/runs.csv)" == 9
-expect 0 compare tasks --csv; ok test "$(cut -d, -f1-2 out | tr '\n' ' ')" == \
-  "task,setting copy,copy-d-head-1 and 1 more copy,copy-none-1 and 1 more reverse,reverse-d-head-1 and 1 more reverse,reverse-none-1 and 1 more "
 expect 0 compare tasks/reverse-* --json --out reverse; has_file reverse/curves.png
 alone=$(sed 's/,"left_out.*/}/' out)
 expect 0 compare tasks --json; is_json_line; out_has "$alone],\"left_out\":[],\"files\":[\"tasks/compare/compare.csv\""
-ok test "$(head -c 48 out)" == '{"tasks":[{"task":"copy","quantity":"loss","targ'
-expect 0 compare tasks --of previous_token --target 0.001; ok test "$(grep -c "^previous_token of each head" out)" == 2
-has_file tasks/compare/steps-copy.png; ok grep -q '^copy,none,0,1,entropy,2,' tasks/compare/heads.csv
+ok test "$(head -c 48 out)" == '{"tasks":[{"task":"copy","quantity":"loss","sett'
 touch tasks/compare/curves-mine.png
 expect 0 compare tasks/*copy* --out tasks/compare  # this removes the pictures of both tasks
-ok test "$(ls tasks/compare)" == $'against.png\ncompare.csv\ncurves-mine.png\ncurves.csv\ncurves.png\nheed-files.txt\nruns.csv'
-refuses 2 "--against lr: the runs of the task copy do not differ in this option; choose scale" \
-  compare tasks --against lr
+ok test "$(ls tasks/compare)" == $'compare.csv\ncurves-mine.png\ncurves.csv\ncurves.png\nheed-files.txt\nruns.csv'
 expect 0 train markov "${tiny[@]}" --steps 4 --quiet --out markov
 expect 0 compare all markov --out mixed
 out_has "reverse: 6 runs of 2 settings"; out_has "markov: 1 run of 1 setting"; out_has "markov   1"
-has_file mixed/against-reverse.png; ok test ! -e mixed/against-markov.png
+has_file mixed/curves-reverse.png; has_file mixed/curves-markov.png
 ok test "$(grep '^markov,' mixed/runs.csv | cut -d, -f1-5)" == "markov,,loss,markov,1"
-refuses 2 "--against scale: the runs of the task markov differ only in their seeds; omit --against" compare all markov --against scale
 
 # --- runs on two different texts have one task, and each text is a setting
 for text in a b; do
@@ -131,10 +110,10 @@ for text in a b; do
   expect 0 train --text $text.txt "${tiny[@]}" --context 8 --steps 4 --quiet --out $text
 done
 expect 0 compare a b --out texts; out_has "text: 2 runs of 2 settings"; out_has "a.txt: a; b.txt: b"
-expect 0 compare a markov --csv --out texts; ok grep -q '^text,a,{},1,' out; has_file texts/curves-text.png
+expect 0 compare a markov --out texts; has_file texts/curves-text.png
 
-# --- help states which scores are compared and how many settings are drawn
-expect 0 compare --help all; help_has "that with the largest magnitude"; help_has "of more than 8 settings the first 8"
+# --- help states how many settings are drawn
+expect 0 compare --help all; help_has "of more than 8 settings the first 8"
 
 # --- a run that was extended has no value of seconds, because a resume does not measure all its steps
 cp -r all longer
@@ -144,7 +123,6 @@ expect 0 compare longer/reverse-none-1 --out one
 ok test "$(grep -c seconds out)" == 0; ok grep -q ',$' one/runs.csv
 
 # --- runs that cannot be compared are rejected
-refuses 2 "the runs do not differ in this option; choose scale" compare all --against scales
 refuses 2 "heed compare needs RUNS..." compare
 mkdir empty; refuses 4 "is not a run and contains no runs" compare empty
 refuses 2 "so they are the same run" compare all/reverse-none-1 all/reverse-none-1

@@ -17,7 +17,6 @@
 #include "nn/tasks/tasks.h"
 #include "nn/tasks/vocabulary.h"
 #include "nn/train/build.h"
-#include "nn/train/checks/audit.h"
 #include "nn/train/checks/causality.h"
 #include "nn/train/checks/check_parameters.h"
 #include "nn/train/config.h"

@@ -3,8 +3,8 @@
 # examples, must use the constants of RunFolder. Comments are not checked.
 # Run: cmake -P tests/run_files.cmake
 cmake_policy(VERSION 3.24)
-set(names "config\\.toml|(model|best|state)\\.safetensors|metrics\\.csv|audit\\.txt")
-string(APPEND names "|(loss|attention)\\.png|result\\.json|samples\\.txt|/ \"checkpoints|checkpoints/[0-9N]")
+set(names "config\\.toml|(model|best|state)\\.safetensors|metrics\\.csv")
+string(APPEND names "|(loss|attention)\\.png|result\\.json|/ \"checkpoints|checkpoints/[0-9N]")
 get_filename_component(root ${CMAKE_CURRENT_LIST_DIR} DIRECTORY)
 file(GLOB_RECURSE files RELATIVE ${root} ${root}/nn/*.h ${root}/nn/*.cpp ${root}/tools/heed/*.h
      ${root}/tools/heed/*.cpp)

@@ -258,11 +258,7 @@ Snapshot RunFolder::load(const std::string& moved, std::vector<std::string>* war
         warnings->push_back(std::string(e.what()) + "; it is ignored and written again");
       }
   }
-  Snapshot s = read_snapshot(tensors, config);
-  for (const auto& [name, lines] : s.logs)
-    check<IoError>(name == kHeads || name == kSamples, tensors.path, "contains the log '", name,
-                   "', which no run has", kDamaged);
-  return s;
+  return read_snapshot(tensors, config);
 }
 
 Trainer RunFolder::resume(std::unique_ptr<Task> own) const {

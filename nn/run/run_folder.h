@@ -67,16 +67,12 @@ class RunFolder {
   static constexpr const char* kModel = "model.safetensors";  ///< weights of the last save
   static constexpr const char* kBest = "best.safetensors";    ///< weights with the lowest eval_loss
   static constexpr const char* kMetrics = "metrics.csv";      ///< the history
-  static constexpr const char* kHeads = "heads.csv";          ///< numbers of each head (HeadAlarms)
-  static constexpr const char* kSamples = "samples.txt";      ///< continuations while training
-  static constexpr const char* kAudit = "audit.txt";          ///< StepAudit of the first step
   static constexpr const char* kLossPicture = "loss.png";     ///< loss curves
   static constexpr const char* kAttentionPicture = "attention.png";  ///< attention patterns
   static constexpr const char* kCheckpoints = "checkpoints";         ///< directory of checkpoints
   /// Names of all files directly inside the directory; kState is the first.
-  static constexpr const char* kFiles[] = {kState,       kConfig,          kModel,   kBest,
-                                           kMetrics,     kHeads,           kSamples, kAudit,
-                                           kLossPicture, kAttentionPicture};
+  static constexpr const char* kFiles[] = {kState,   kConfig,      kModel,           kBest,
+                                           kMetrics, kLossPicture, kAttentionPicture};
   /// Returns whether a run has files of this name, such as "loss.png" or
   /// "checkpoints/000200.safetensors".
   static bool contains(const std::string& name);

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <utility>
 
 #include "autograd/base/text.h"
@@ -19,24 +18,8 @@ namespace {
 
 constexpr auto kColumns = std::int64_t(1 + std::size(kMetricsColumns));  // with the column of steps
 constexpr const char* kHistory = "history";
-constexpr std::string_view kLog = "log.";  // begins the name of the tensor of a log
+constexpr std::string_view kLog = "log.";  // texts of files that runs of 83ccf26f had
 constexpr const char *kLastEvaluation = "last_evaluation", *kEvaluationStep = "step";
-
-// Returns a text as a tensor with 8 bytes in each element. Zero bytes fill the last one.
-Tensor text_tensor(const std::string& text) {
-  std::vector<std::int64_t> packed((text.size() + 7) / 8);
-  std::memcpy(packed.data(), text.data(), text.size());
-  return from_data(packed, {std::int64_t(packed.size())});
-}
-
-std::string read_text(const SafeTensors& file, const NamedTensor& t) {
-  check<IoError>(t.tensor.dtype() == int64, file.path, t.name, " is not an int64 tensor", kDamaged);
-  const auto packed = t.tensor.to_vector<std::int64_t>();
-  std::string text(packed.size() * 8, '\0');
-  std::memcpy(text.data(), packed.data(), text.size());
-  text.erase(text.find_last_not_of('\0') + 1);  // a log ends with a line break
-  return text;
-}
 
 Tensor history_tensor(const std::vector<MetricsRow>& history) {
   std::vector<double> rows;
@@ -131,8 +114,6 @@ void write_snapshot(const Snapshot& s, const std::string& config, const PathAt& 
   metadata["simd_target"] = simd_target_text();
   std::vector<NamedTensor> tensors = s.tensors;
   tensors.push_back({kHistory, history_tensor(s.history)});
-  for (const auto& [name, text] : s.logs)
-    tensors.push_back({std::string(kLog) + name, text_tensor(text)});
   save_safetensors(path, tensors, metadata);
 }
 
@@ -144,8 +125,6 @@ Snapshot read_snapshot(const SafeTensors& file, const RunConfig& config) {
         "compiler", "simd_target", kConfigKey, kFinishedKey, kResultKey, kLastEvaluation})
     s.data.erase(key);
   s.history = read_history(file);
-  for (const NamedTensor& t : file.tensors)
-    if (t.name.starts_with(kLog)) s.logs[t.name.substr(kLog.size())] = read_text(file, t);
   std::erase_if(s.tensors, [](const NamedTensor& t) {
     return t.name == kHistory || t.name.starts_with(kLog);
   });

@@ -34,8 +34,8 @@ std::string evaluation_json(const MetricsRow& row);
 std::optional<MetricsRow> last_evaluation_in(const std::map<std::string, std::string>& metadata,
                                              const std::string& path);
 
-/// Writes a snapshot. `config` is the text of config.toml. The history and the logs are written as
-/// tensors, so that the header stays small. Throws IoError if the file cannot be written.
+/// Writes a snapshot. `config` is the text of config.toml. The history is written as a
+/// tensor, so that the header stays small. Throws IoError if the file cannot be written.
 void write_snapshot(const Snapshot& snapshot, const std::string& config,
                     const autograd::PathAt& path);
 /// Returns the snapshot that write_snapshot() wrote, with the configuration `config`. The history

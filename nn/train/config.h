@@ -62,12 +62,9 @@ struct RunConfig {
   /// Weights file of an earlier run, from which this run starts (nn/train/source.h). If it is
   /// empty, the initial weights are drawn. A resumed run does not read the file.
   std::string from;
-  /// Step and checksum of the weights in `from` (Source::text()). The constructor of Trainer sets
-  /// it, or compares the file with it.
+  /// Step and checksum of the weights in `from` (Source::text()), which the constructor of Trainer
+  /// sets. It is a record: configurations of new runs cannot set it.
   std::string from_weights;
-  bool new_tokens = false;  ///< with `from`: draw weights for symbols that the source lacks
-  std::string freeze;       ///< patterns of the parameters that do not change, separated by commas
-  std::string train_only;   ///< patterns of the only parameters that change, separated by commas
   // optimizer
   std::int64_t batch = 32;  ///< sequences per step
   /// Parts of the batch whose gradients are summed (nn/train/shards.h): a power of two that divides
@@ -98,14 +95,11 @@ struct RunConfig {
   /// Training sequences in each evaluation, if Task::holds_out(); 0: none.
   std::int64_t eval_train = 512;
   std::int64_t save_every = 0;    ///< steps between checkpoints of the weights; 0: no checkpoints
-  std::int64_t sample_every = 0;  ///< steps between continuations in samples.txt; 0: none
-  std::string sample_prompt;      ///< prompt of these continuations; "": chosen for the task
+  std::int64_t sample_every = 0;  ///< steps between continuations that are printed; 0: none
   // conditions that end the run before its last step
   /// The run ends after this number of evaluations in a row without a lower loss; 0: never.
   std::int64_t patience = 0;
   double target_loss = 0;  ///< the run ends at an eval_loss of at most this, nats; 0: never
-  /// The run ends at an evaluation accuracy of at least this, 0 to 1; 0: never.
-  double target_accuracy = 0;
   /// Not a setting: if an earlier version trained the run with an option that heed no longer has,
   /// the error of Trainer's constructor. If it is empty, there is none.
   std::string removed = {};
@@ -115,12 +109,12 @@ struct RunConfig {
   std::vector<Setting> settings();
 };
 
-/// Returns the names that preset() accepts. These are the built-in tasks, the variants
-/// "markov-phases" and "modadd-paper", the presets "shakespeare-cpu" and "names" for files, and the
-/// presets for measuring speed: micro, toy, chargpt and small (nn/train/README.md).
+/// Returns the names that preset() accepts. These are the built-in tasks, the variant
+/// "modadd-paper", the preset "shakespeare-cpu" for files, and the presets for measuring speed:
+/// micro, toy, chargpt and small (nn/train/README.md).
 std::vector<std::string> preset_names();
-/// Returns the name of the preset that a task starts from: "shakespeare-cpu" for "text", "names"
-/// for "lines", and the task's own name for all other tasks.
+/// Returns the name of the preset that a task starts from: "shakespeare-cpu" for "text" and
+/// "lines", and the task's own name for all other tasks.
 std::string preset_of(const std::string& task);
 /// Returns the configuration of the preset `name`. Throws ValueError that names the nearest preset
 /// if `name` is unknown.

@@ -31,10 +31,6 @@ constexpr Preset kPresets[] = {
     {"recall", "", "task=recall heads=4 batch=64 steps=500", 5},
     {"markov", "", "task=markov heads=1 d-model=32 context=100 steps=1000 schedule=cosine lr=5e-3",
      4},
-    // Small initial weights and a small learning rate make a plateau of the loss visible, on which
-    // the model predicts each symbol with its frequency (unigram rule).
-    {"markov-phases", "markov",
-     "task-symbols=3 d-model=16 init=gpt2 steps=1500 schedule=constant lr=2e-3", 4},
     {"dyck", "", "task=dyck mlp=true bias=true steps=1300 schedule=cosine", 13},
     // A small version of the experiment of Nanda et al. 2023: one layer, all training sums in each
     // step, and weight decay. The model is smaller and has LayerNorms, so that training takes less
@@ -54,12 +50,6 @@ constexpr Preset kPresets[] = {
     // nanoGPT's CPU recipe for tiny shakespeare, as in its README: the output layer has the weights
     // of the embedding, no biases, beta2 0.99.
     {"shakespeare-cpu", "chargpt", "bias=false norm-bias=false tied=true beta2=0.99"},
-    // The recipe of the transformer in Karpathy's makemore for names.txt: PyTorch's default initial
-    // weights, no schedule, no clipping.
-    {"names", "",
-     "task=lines layers=4 heads=4 d-model=64 context=16 mlp=true bias=true mlp-act=gelu-tanh "
-     "positions=learned init=torch batch=32 steps=3000 warmup=0 lr=5e-4 beta2=0.99 "
-     "weight-decay=0.01 clip=0 eval-every=500 eval-batch=1000"},
     // Pre-norm GPTs with learned positions and biases, for measuring speed (nn/train/README.md).
     {"micro", "chargpt", "layers=1 heads=2 d-model=32 context=16 batch=16"},
     {"toy", "chargpt", "layers=2 d-model=64 batch=32"},
@@ -83,7 +73,7 @@ std::vector<std::string> preset_names() {
 }
 
 std::string preset_of(const std::string& task) {
-  return task == "text" ? "shakespeare-cpu" : task == "lines" ? "names" : task;
+  return task == "text" || task == "lines" ? "shakespeare-cpu" : task;
 }
 
 RunConfig preset(std::string_view name) {

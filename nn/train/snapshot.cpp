@@ -64,9 +64,8 @@ std::string recipe_text(RunConfig config) {
   config.steps = same.steps, config.eval_every = same.eval_every;
   config.save_every = same.save_every, config.text = same.text, config.lines = same.lines;
   config.patience = same.patience, config.target_loss = same.target_loss;
-  config.target_accuracy = same.target_accuracy;
   config.eval_train = same.eval_train, config.accumulate = same.accumulate;
-  config.sample_every = same.sample_every, config.sample_prompt = same.sample_prompt;
+  config.sample_every = same.sample_every;
   return to_toml(config);
 }
 

@@ -36,7 +36,6 @@ struct Snapshot {
   std::string data_stream = {};                  ///< Generator::state() of the stream of batches
   std::string dropout_stream = {};               ///< Generator::state() of the stream of dropout
   std::map<std::string, std::string> data = {};  ///< entries of TaskInfo::data
-  std::map<std::string, std::string> logs = {};  ///< Trainer::logs
   ///@{
   /// Members that only a finished run sets. Trainer::from() ignores them.
   bool finished = false;

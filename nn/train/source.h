@@ -38,21 +38,11 @@ Source read_source_metadata(const std::string& file);
 void use_model_of(const Source& source, RunConfig& config);
 
 /// Copies the weights of the source into a model that make_model() created for `config` and a task
-/// with these symbols. Rows of the embedding and of the output layer are copied by symbol. Rows of
-/// symbols that the source lacks are drawn from `g`: each column from a normal distribution with
-/// mean and standard deviation of this column in the source. Throws ValueError if the source lacks
-/// symbols and config.new_tokens is not set, if the unit of a token differs, if an option of the
-/// model other than context and dropout differs, or if the context is longer than the learned
-/// positions of the source. Throws IoError if a tensor is missing or has another shape than the
-/// recipe in the file states.
+/// with these symbols. Weights of tokens are copied by symbol. Throws ValueError if the source
+/// lacks a symbol, if an option of the model other than context and dropout differs, or if the
+/// context is longer than the learned positions of the source. Throws IoError if a tensor is
+/// missing or has another shape.
 void copy_source(const Source& source, const RunConfig& config, const Vocabulary& vocabulary,
-                 Transformer& model, Generator& g);
-
-/// Makes the parameters that config.freeze names, or that config.train_only does not name,
-/// constants: they do not require grad. Throws ValueError if a pattern matches no parameter, or if
-/// all parameters would be constants.
-void freeze(const RunConfig& config, Transformer& model);
-/// Returns the names of the parameters that do not require grad.
-std::vector<std::string> frozen_parameters(const Transformer& model);
+                 Transformer& model);
 
 }  // namespace heed::nn

@@ -62,15 +62,9 @@ Transformer model_to_train(RunConfig& config, const Task& task, bool is_new) {
   Transformer model = make_model(config, task);
   if (is_new && !config.from.empty()) {
     const Source source = read_source(config.from);
-    const std::string found = source.text();
-    check<IoError>(config.from_weights.empty() || config.from_weights == found, config.from,
-                   "contains the weights '", found, "', but `from-weights` is '",
-                   config.from_weights, "'; restore the file, or leave out `from-weights`");
-    config.from_weights = found;
-    Generator g = stream(config.seed, Stream::kInit);
-    copy_source(source, config, task.info().vocabulary, model, g);
+    config.from_weights = source.text();
+    copy_source(source, config, task.info().vocabulary, model);
   }
-  freeze(config, model);
   return model;
 }
 
@@ -106,9 +100,7 @@ Transformer make_model(const RunConfig& config, const Task& task) {
 }
 
 std::unique_ptr<Optimizer> make_optimizer(const RunConfig& c, const Transformer& model) {
-  std::vector<NamedTensor> trained = parameters(model);
-  std::erase_if(trained, [](const NamedTensor& p) { return !p.tensor.requires_grad(); });
-  const std::vector<ParameterGroup> groups = decay_groups(trained, c.weight_decay);
+  const std::vector<ParameterGroup> groups = decay_groups(parameters(model), c.weight_decay);
   if (c.optimizer == OptimizerKind::kSGD)
     return std::make_unique<SGD>(groups, SGDOptions{.momentum = c.momentum});
   return std::make_unique<AdamW>(groups,
@@ -127,7 +119,6 @@ Trainer::Trainer(const RunConfig& c, std::unique_ptr<Task> own, bool is_new)
     : config_(effective(c, own.get())),
       task(own ? std::move(own) : make_task(config_)),
       model(model_to_train(config_, *task, is_new)),
-      frozen_(frozen_parameters(model)),
       free_bytes_(available_memory()),
       data_(stream(config_.seed, Stream::kData)),
       dropout_(stream(config_.seed, Stream::kDropout)),
@@ -164,14 +155,14 @@ Snapshot Trainer::snapshot() const {
   s.history = history_;
   s.best_loss = best_loss_, s.best_step = best_step_;
   s.data_stream = data_.state(), s.dropout_stream = dropout_.state();
-  s.data = task->info().data, s.logs = logs;
+  s.data = task->info().data;
   return s;
 }
 
 Trainer Trainer::from(const Snapshot& s, std::unique_ptr<Task> own) {
   const RunConfig config = own ? s.config : effective(s.config);
   Trainer t(config, saved_task(config, s.data, s.origin, std::move(own)), false);
-  t.steps_done = s.step, t.logs = s.logs;
+  t.steps_done = s.step;
   t.history_ = s.history;
   t.best_loss_ = s.best_loss, t.best_step_ = s.best_step;
   if (s.best_loss)
@@ -303,7 +294,6 @@ std::vector<std::string> Trainer::parameters_without_gradient() const {
   std::vector<std::string> names;
   for (const NamedTensor& p : parameters(model))
     if (!p.tensor.grad().defined() || all_zero(p.tensor.grad())) names.push_back(p.name);
-  std::erase_if(names, [&](const std::string& n) { return std::ranges::count(frozen_, n) > 0; });
   return names;
 }
 
@@ -342,9 +332,6 @@ std::string Trainer::stop_reason() const {
   if (config_.target_loss > 0 && last.eval_loss <= config_.target_loss)
     return fmt::format("target-loss: the eval_loss {:.6f} is at most {:g}", last.eval_loss,
                        config_.target_loss);
-  if (config_.target_accuracy > 0 && last.eval_accuracy >= config_.target_accuracy)
-    return fmt::format("target-accuracy: the evaluation accuracy {:.6f} is at least {:g}",
-                       last.eval_accuracy, config_.target_accuracy);
   if (config_.patience == 0 || !best_loss_) return "";
   const auto since = std::count_if(history_.begin(), history_.end(), [&](const MetricsRow& row) {
     return row.step > best_step_ && std::isfinite(row.eval_loss);

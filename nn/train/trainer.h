@@ -3,7 +3,6 @@
 // on disk; nn/run/training_run.h contains the training loop.
 #pragma once
 
-#include <map>
 #include <memory>
 #include <optional>
 
@@ -24,7 +23,7 @@ std::unique_ptr<Task> make_task(const RunConfig& config);
 /// the context length of the model and the length of the task's sequences differ.
 Transformer make_model(const RunConfig& config, const Task& task);
 
-/// Creates the optimizer of a run over all parameters of the model that require grad.
+/// Creates the optimizer of a run over all parameters of the model.
 std::unique_ptr<Optimizer> make_optimizer(const RunConfig& config, const Transformer& model);
 /// Updates the parameters once, after clipping the gradient to config.clip. Returns the global norm
 /// of the gradient before clipping.
@@ -47,9 +46,8 @@ class Trainer {
  public:
   /// Creates task, model, optimizer and random streams. `own`, if given, is used instead of the
   /// task that `config` names. If config.from is set, the weights are those of this file. Throws
-  /// the errors of validate(), make_task(), make_model(), read_source(), copy_source() and
-  /// freeze(), RemovedError if config.removed is not empty, and IoError if the weights in
-  /// config.from are not config.from_weights.
+  /// the errors of validate(), make_task(), make_model(), read_source() and copy_source(), and
+  /// RemovedError if config.removed is not empty.
   explicit Trainer(const RunConfig& config, std::unique_ptr<Task> own = nullptr);
 
   /// Takes one optimizer step on the next batch, or on `fixed` if it is given. Returns the new row
@@ -93,19 +91,14 @@ class Trainer {
   std::unique_ptr<Task> task;   ///< task of the run
   Transformer model;            ///< model in training
   std::int64_t steps_done = 0;  ///< optimizer steps taken so far
-  /// Texts of the files of the run that grow while it trains, by their names. Observers append to
-  /// them (StepLog in nn/run), and a snapshot contains them.
-  std::map<std::string, std::string> logs = {};
 
   /// Returns the number of shards of this process that threads compute side by side, by
   /// nn::shards_side_by_side() with the memory that was free when the trainer was created. It
   /// changes no bit of the results.
   std::int64_t shards_side_by_side() const;
 
-  /// Returns the names of the parameters that config.freeze or config.train_only makes constants.
-  const std::vector<std::string>& frozen() const { return frozen_; }
-  /// Returns the names of the parameters, without frozen(), whose gradient was missing, or zero
-  /// everywhere, in the last step. Each call reads all elements of all gradients.
+  /// Returns the names of the parameters whose gradient was missing, or zero everywhere, in the
+  /// last step. Each call reads all elements of all gradients.
   std::vector<std::string> parameters_without_gradient() const;
 
   /// Returns one row per step, which also contains the evaluation after the step if there was one.
@@ -127,7 +120,6 @@ class Trainer {
   void check_loss(double loss) const;
   ShardGradients own_shards(const Batch& batch);
 
-  std::vector<std::string> frozen_;
   double free_bytes_;  // memory that was free when the trainer was created
   ShardThreads shard_threads_;
   Generator data_, dropout_;

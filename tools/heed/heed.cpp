@@ -109,7 +109,8 @@ int exit_code_of(const std::function<int()>& command) {
     code = code_of(e);
   } catch (const std::bad_alloc&) {
     print_error(
-        "out of memory; heed train --dry-run prints the memory that a run needs and the memory "
+        "out of memory; heed train --print-config prints the memory that a run needs and the "
+        "memory "
         "that is available; lower batch, context, d-model or layers, or raise --shards");
     code = kInputOutput;
   } catch (const std::filesystem::filesystem_error& e) {

@@ -26,17 +26,4 @@ double activation_bytes(const Transformer& model) {
   return double(pool_stats().live_bytes - before);
 }
 
-std::vector<std::pair<std::string, Shape>> site_shapes(const Transformer& model) {
-  const Transformer::Options& o = model.options;
-  const MultiHeadAttention::Options& a = o.attention;
-  const std::int64_t T = o.context;
-  return {{"inputs", {1, T}},
-          {"hook_embed", {1, T, a.d_model}},
-          {"blocks.0.attn.hook_q", {1, T, a.heads, a.d_head}},
-          {"blocks.0.attn.hook_attn_scores", {1, a.heads, T, T}},
-          {"blocks.0.attn.hook_z", {1, T, a.heads, a.d_value}},
-          {"blocks.0.hook_resid_post", {1, T, a.d_model}},
-          {"logits", {1, T, o.classes}}};
-}
-
 }  // namespace heed::nn

@@ -1,10 +1,5 @@
-// Cost of a model: operations per token, activation memory and shapes.
+// Cost of a model: operations per token and activation memory.
 #pragma once
-
-#include <cstdint>
-#include <string>
-#include <utility>
-#include <vector>
 
 #include "nn/layers/transformer.h"
 
@@ -18,9 +13,5 @@ double flops_per_token(const Transformer& model);
 /// Returns the bytes that a forward pass of one sequence stores for the backward pass. The number
 /// is measured in such a pass.
 double activation_bytes(const Transformer& model);
-
-/// Returns names and shapes [1, T, ...] of the main activations in a forward pass of one sequence
-/// of T = context tokens, from the inputs to the logits. Runs no pass.
-std::vector<std::pair<std::string, autograd::Shape>> site_shapes(const Transformer& model);
 
 }  // namespace heed::nn

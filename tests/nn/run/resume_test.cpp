@@ -81,7 +81,7 @@ const Interrupted kInterrupted[] = {
     {"float64", [](C& c) { c.model.attention.dtype = float64; }},
     {"momentum", [](C& c) { c.optimizer = OptimizerKind::kSGD, c.momentum = 0.9; }},
     {"the end of a plateau", [](C& c) { c.schedule = Decay::kWsd, c.decay_steps = 4; }, 9},
-    {"from weights", [](C& c) { c.train_only = "blocks.0.*,ln.*"; }, 5, 0, "reverse", true}};
+    {"from weights", [](C&) {}, 5, 0, "reverse", true}};
 
 TEST_CASE("a resumed run equals an uninterrupted one, bit for bit") {
   for (const Interrupted& r : kInterrupted) {

@@ -4,7 +4,6 @@
 
 #include "nn/io/json.h"
 #include "nn/lab.h"
-#include "nn/run/step_log.h"
 #include "nn/run/training_run.h"
 #include "tests/support/catch.h"
 #include "tests/support/disk.h"
@@ -127,7 +126,7 @@ TEST_CASE("a new run replaces the files of an earlier one, and no others") {
   finished_run(run);
   const std::string mine[] = {"mine", "checkpoints/mine.safetensors", "checkpoints/7.safetensors"};
   for (const std::string& name : mine) write_file(folder / name, std::string_view("mine"));
-  for (const char* name : {RunFolder::kLossPicture, RunFolder::kHeads})
+  for (const char* name : {RunFolder::kLossPicture, RunFolder::kAttentionPicture})
     write_file(folder / name, std::string_view("old"));
   write_file(folder / "outside", std::string_view("mine"));
   run.check_replaceable();

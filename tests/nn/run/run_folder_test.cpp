@@ -135,9 +135,6 @@ TEST_CASE("the parts of a state must be consistent") {
     CHECK_THAT(with("step", step), Contains("needs a whole number of at least 0"));
     CHECK(!RunFolder(folder.path()).summary().step);
   }
-  SafeTensors logged = good;
-  logged.tensors.push_back({"log.../../x", from_data(std::vector{std::int64_t(120)}, {1})});
-  CHECK_THAT(refusal(logged), Contains("contains the log '../../x', which no run has"));
   const auto with_tensor = [&](const std::string& name, const Tensor& x) {
     SafeTensors changed = good;
     for (NamedTensor& n : changed.tensors)
@@ -267,19 +264,14 @@ TEST_CASE("states of runs, and the run that was saved last") {
 TEST_CASE("the header of a state of 12,000 steps stays small") {
   const Folder folder;
   Snapshot s = Trainer(tiny_run()).snapshot();
-  for (std::int64_t step = 1; step <= 12'000; ++step) {
+  for (std::int64_t step = 1; step <= 12'000; ++step)
     s.history.emplace_back(step).eval_loss = 1.0 / double(step);
-    s.logs[RunFolder::kHeads] +=
-        std::to_string(step) + ",0,0,saturated_queries,0.123456789012345\n";
-  }
-  s.logs[RunFolder::kSamples] = std::string("1: a\0b\n", 7);
   s.step = 12'000, s.best_loss = {}, s.best_step = 0;
   RunFolder(folder.path()).save(s);
   std::uint64_t header = 0;
   std::ifstream(folder / "state.safetensors").read(reinterpret_cast<char*>(&header), 8);
   CHECK(header < 50'000);
-  const Snapshot read = RunFolder(folder.path()).load();
-  CHECK((read.logs == s.logs && read.history.size() == 12'000));
+  CHECK(RunFolder(folder.path()).load().history.size() == 12'000);
 }
 
 }  // namespace

@@ -52,7 +52,7 @@ TEST_CASE("config.toml contains every setting in a fixed order") {
         "o-bias = \"as-bias\"\nnorm-bias = true\n"
         "tied = false\npositions = \"rope\"\nnorm = \"pre\"\nnorm-kind = \"layernorm\"\n"
         "init = \"fan-in\"\ndropout = 0\n"
-        "dtype = \"float32\"\nnew-tokens = false\nbatch = 32\nshards = 0\naccumulate = 1\nsteps = "
+        "dtype = \"float32\"\nbatch = 32\nshards = 0\naccumulate = 1\nsteps = "
         "400\nwarmup = "
         "20\nschedule = "
         "\"constant\"\nschedule-steps = 0\n"
@@ -60,7 +60,7 @@ TEST_CASE("config.toml contains every setting in a fixed order") {
         "beta1 = 0.9\nbeta2 = 0.98\neps = 1e-08\nmomentum = 0\n"
         "weight-decay = 0\nclip = 1\nseed = 1\neval-every = 50\n"
         "eval-batch = 256\neval-train = 512\nsave-every = 0\nsample-every = 0\npatience = "
-        "0\ntarget-loss = 0\ntarget-accuracy = 0\n");
+        "0\ntarget-loss = 0\n");
 }
 
 TEST_CASE("a missing key of config.toml means the default, and what heed no longer has is named") {

@@ -6,7 +6,6 @@
 #include "nn/lab.h"
 #include "tests/support/catch.h"
 #include "tests/support/runs.h"
-#include "tools/heed/train/train_run.h"
 
 namespace {
 
@@ -75,53 +74,12 @@ TEST_CASE("an evaluation that is not finite names the op") {
   CHECK_THAT(e.trouble, Contains("linear [16, 8, "));
 }
 
-TEST_CASE("the audit of a step has gradients, weights and updates of all parameters") {
-  Trainer t(tiny_mlp_run());
-  const std::vector<double> before = weights_of(t);
-  const StepAudit audit(t.model);
-  const MetricsRow report = t.step();
-  const std::vector<double> after = weights_of(t);
-  double gradients = 0, updates = 0, weights = 0, expected_updates = 0, expected_weights = 0;
-  for (const ParameterAudit& p : audit.after(t.model)) {
-    CHECK(!p.in_trouble());
-    gradients += std::pow(*p.gradient, 2), updates += std::pow(p.update, 2);
-    weights += std::pow(p.weight, 2);
-  }
-  for (std::size_t i = 0; i < before.size(); ++i) {
-    expected_updates += std::pow(after[i] - before[i], 2);
-    expected_weights += before[i] * before[i];
-  }
-  CHECK(std::sqrt(gradients) == Approx(report.grad_norm));
-  CHECK(updates == Approx(expected_updates));
-  CHECK(weights == Approx(expected_weights));
-  CHECK_THAT(heed::audit_table(audit.after(t.model)), Contains("blocks.0.up.weight"));
-  const std::size_t count = parameters(t.model).size();
-  CHECK_THAT(heed::audit_line(audit.after(t.model)),
-             StartsWith(std::to_string(count) + " of " + std::to_string(count)));
-}
-
 TEST_CASE("a parameter without gradient is named") {
   Trainer t(tiny_mlp_run());
   Tensor& weight = t.model.blocks[0].mlp->up.weight;
   weight = weight.detach();
-  const StepAudit audit(t.model);
   t.step();
   CHECK(t.parameters_without_gradient() == std::vector<std::string>{"blocks.0.up.weight"});
-  const auto rows = audit.after(t.model);
-  const auto severed = std::find_if(rows.begin(), rows.end(),
-                                    [](const ParameterAudit& p) { return p.in_trouble(); });
-  REQUIRE(severed != rows.end());
-  CHECK(severed->name == "blocks.0.up.weight");
-  CHECK(!severed->gradient);
-  CHECK_THAT(heed::audit_table(rows), Contains("none"));
-}
-
-TEST_CASE("the audit shows a bias that starts at 0 and numbers that are not finite") {
-  const double nan = std::nan("");
-  CHECK(heed::audit_table({{"bias", {2}, 1, 0, 0.5}, {"weight", {2}, nan, nan, 0.5}}) ==
-        "parameter  shape        |g|        |w|  |dw|/|w|  trouble\n"
-        "bias       [2]    1.000e+00  0.000e+00       inf\n"
-        "weight     [2]          nan        nan         -  !\n");
 }
 
 }  // namespace

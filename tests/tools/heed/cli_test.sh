@@ -19,7 +19,6 @@ for command in $commands; do
   expect 0 "$command" --help; out_has "Examples:"; out_has "Usage: heed $command [OPTIONS]"
 done
 expect 0 train --help all; out_has "Usage: heed train [OPTIONS] [TASK]"; out_has "1 to 256"
-help_has "no longer falls"
 out_has "TASK, --task NAME"; out_has "--mlp, --no-mlp"; help_has "learned, sinusoidal, rope, alibi or none"; out_has "default: rope"
 expect 0 gradcheck --help; out_has "Usage: heed gradcheck [OPTIONS] [OP...]"
 expect 0 tasks; out_has "induction"; out_has "0.951870"; out_has "about 2 s on 2 cores"
@@ -34,7 +33,7 @@ refuses 4 "heed train creates one" eval
 refuses 4 "heed train creates one" generate
 
 # --- unknown names: the error states the nearest name, or heed's name of an option of another program
-expect 0 train --task markov --dry-run; out_has "markov: "
+expect 0 train --task markov --print-config; out_has 'task = "markov"'; ok grep -Eq '^# [0-9,]+ parameters, [0-9.]+ k FLOP per token, at least [0-9.]+ kB of memory$' out
 
 # --- invalid numbers and unavailable values
 HEED_SIMD=avx9 refuses 2 "'avx9' is not available on this machine; choose one of " info
@@ -63,9 +62,9 @@ steps = 3\n|put it under [train]
 [generate]\nlr = 3\n|unknown section [generate]; the nearest is
 BAD
 printf '[train]\ntask = "reverse"\nsteps = 7\nwarmup = 0\nlr = 0.5\nmlp = false\n' > good.toml
-expect 0 train --config good.toml --lr 0.25 --dry-run
-out_has "reverse"; out_has "7: 0.25"
-checks=$((checks + 1)); [[ ! -e runs ]] || fail "--dry-run created runs/"
+expect 0 train --config good.toml --lr 0.25 --print-config
+out_has 'steps = 7'; out_has 'lr = 0.25'
+checks=$((checks + 1)); [[ ! -e runs ]] || fail "--print-config created runs/"
 
 # --- a run: its output and its files
 expect 0 train reverse "${tiny[@]}" --steps 8 --save-every 4
@@ -351,7 +350,7 @@ refuses 3 "blocks.0.ln1.weight" train --text text.txt "${tiny[@]}" --d-model 1 -
 diverges=(--text text.txt --layers 16 --heads 1 --d-model 16 --mlp --context 8 --norm none --clip 0
   --lr 10 --weight-decay 0 --warmup 0 --dtype float32 --quiet)
 expect 3 train "${diverges[@]}" --steps 50 --out diverged
-err_has "diverged contains the save of step"; err_has "not finite: blocks."; has_file diverged/audit.txt
+err_has "diverged contains the save of step"; err_has "not finite: blocks."
 expect 0 eval diverged --sequences 4
 has_file diverged/state.safetensors
 expect 3 train "${diverges[@]}" --steps 1 --eval-every 0 --out diverged-1  # the only evaluation is at the end
@@ -360,16 +359,7 @@ has_file diverged-1/state.safetensors
 expect 0 generate diverged-1 --tokens 3 --greedy
 expect 3 train --resume diverged --quiet
 
-# --- heed train --overfit-batch, and heed gradcheck
-expect 0 train reverse --overfit-batch --layers 1 --batch 4 --steps 300 --quiet; out_has "sequences learned in"
-expect 0 train reverse --overfit-batch --layers 1 --batch 4 --steps 300 --quiet --dropout 0.5
-expect 0 train reverse --overfit-batch --batch 4 --steps 20 --quiet; out_has "the loss still falls"
-expect 1 train reverse --overfit-batch --batch 4 --steps 20 --lr 1e-12 --quiet; out_has "NO LONGER FALLS"
-for task in markov random; do
-  expect 0 train $task --overfit-batch --quiet --threads 1; out_has "the loss still falls"
-done
-# The loss on one batch may be far below the best possible loss on new sequences. heed must not report a leak.
-expect 0 train random --overfit-batch --layers 2 --batch 1 --lr 4e-3 --steps 5000 --quiet; out_has "loss 0.000"
+# --- heed gradcheck
 expect 0 gradcheck softmax matmul; out_has "softmax"; out_has "matmul"; out_has "0 failed"
 expect 0 gradcheck add --order 1 --oracle dual --json; is_json_line
 # --- gradcheck --run checks a run in float64, and prints the error of float32 with the same weights

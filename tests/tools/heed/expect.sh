@@ -53,8 +53,8 @@ has_file() { checks=$((checks + 1)); [[ -s $1 ]] || fail "$what: no file $1"; }
 # two programs, or JSON and CSV, may write the same number as two texts
 close() { checks=$((checks + 1)); awk "BEGIN { d = ($1) - ($2); exit !(d * d <= 1e-24 * ($2) * ($2)) }" || fail "$what: $1 is not $2"; }
 same() { checks=$((checks + 1)); cmp -s "$1" "$2" || fail "$1 and $2 differ"; }
-# same_run DIR DIR: checks that the weights, metrics and heads.csv of two runs are equal, byte for byte
-same_run() { for file in model.safetensors best.safetensors metrics.csv heads.csv; do same "$1/$file" "$2/$file"; done; }
+# same_run DIR DIR: checks that the weights and metrics of two runs are equal, byte for byte
+same_run() { for file in model.safetensors best.safetensors metrics.csv; do same "$1/$file" "$2/$file"; done; }
 # header FILE JSON N: writes a safetensors file with the header JSON and N bytes of data, which are all 0
 header() {
   { printf "$(printf '\\x%02x' $((${#2} & 255)) $((${#2} >> 8 & 255)) $((${#2} >> 16 & 255)) 0 0 0 0 0)"; printf '%s' "$2"; } > "$1"

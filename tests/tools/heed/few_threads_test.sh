@@ -32,8 +32,6 @@ what="heed study without a limit"; has_file unlimited/arrays.safetensors
 # --- with --threads 1, no other thread is needed, so each command succeeds under the tightest limit
 commands=(
   "${learn[*]} --out new --threads 1"
-  "${learn[*]/--overwrite/} --dry-run --threads 1"
-  "train reverse --overfit-batch --layers 1 --batch 4 --steps 300 --threads 1"
   "eval run --sequences 8 --threads 1"
   "generate run --prompt abcdefghijklmnop --tokens 4 --threads 1"
   "eval run --prompt abcdefghijklmnop --threads 1"

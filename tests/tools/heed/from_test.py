@@ -65,8 +65,8 @@ def own_text(folder):
     source = f"{folder}/own"
     train("--text", f"{folder}/t.txt", *SMALL, "--context", 16, "--steps", 5, "--save-every", 5, "--out", source)
     for name in ("", "/checkpoints/000005.safetensors"):
-        plan = json.loads(heed("train", "--from", source + name, "--dry-run", "--json"))
-        check("the task of the source", plan["task"] == "text", plan)
+        plan = heed("train", "--from", source + name, "--print-config")
+        check("the task of the source", 'task = "text"' in plan, plan)
     done = subprocess.run([HEED, "train", "--from", source, "--out", source, "--overwrite"], capture_output=True, text=True)
     check("--from inside --out", done.returncode == 2 and "is inside --out" in done.stderr, done.stderr)
     other = f"{folder}/other"
@@ -81,18 +81,13 @@ def built_in(folder):
     train("--from", source, "--steps", 0, "--out", same)
     check("--steps 0 has the source's weights", not tensors_that_differ(source, same))
     check("--steps 0 has the source's loss", result(same)["loss"] == result(source)["loss"])
-    train("--from", source, "--steps", 20, "--train-only", "blocks.1.*", "--out", part)
-    changed = tensors_that_differ(source, part)
-    check("only the parameters of --train-only change", changed and all(n.startswith("blocks.1.") for n in changed), changed)
-    check("all of them change", changed == {n for n in read_tensors(f"{part}/model.safetensors")[0] if n.startswith("blocks.1.")})
+    train("--from", source, "--steps", 20, "--out", part)
     config = json.loads(heed("info", part, "--json"))["config"]
     check("heed info shows the source", config["from"] == f"{source}/state.safetensors", config)
     train("--config", f"{part}/config.toml", "--out", more)
     check("config.toml repeats the run", not tensors_that_differ(part, more))
-    plan = json.loads(heed("train", "--from", source, "--freeze", "blocks.*", "--dry-run", "--json"))
-    check("--dry-run lists frozen parameters", plan["frozen"] and all(n.startswith("blocks.") for n in plan["frozen"]), plan)
     done = subprocess.run([HEED, "train", "recall", "--from", source], capture_output=True, text=True)
-    check("another vocabulary", done.returncode == 2 and "--new-tokens" in done.stderr, done.stderr)
+    check("another vocabulary", done.returncode == 2 and "does not know" in done.stderr, done.stderr)
 
 
 with tempfile.TemporaryDirectory() as folder:

@@ -36,7 +36,7 @@ RUNS = {"eval run": EVALUATE, "generate run": PROMPT + ["--tokens", "2"],
 CASES = {name: ("in/run", ["--" + name.split()[1], "{}"] + rest) for name, rest in RUNS.items()}
 CASES |= {
     "train resume": ("in/run", ["--resume", "{}", "--steps", "3"]),
-    "train from": ("in/run", ["--from", "{}", "--steps", "1", "--dry-run"]),
+    "train from": ("in/run", ["--from", "{}", "--steps", "1", "--print-config"]),
     "train text": ("in/text.txt", ["--text", "{}", "--context", "8", *TINY, "--out", "out"]),
     "train lines": ("in/text.txt", ["--lines", "{}", *TINY, "--out", "out"]),
     "eval text": ("in/text.txt", ["text-run", "--text", "{}", *EVALUATE]),
@@ -49,7 +49,7 @@ CASES |= {
     "plot y-labels": ("in/labels.txt", ["m.safetensors", "--y-labels", "{}"]),
 }
 # Inputs of several commands: the option --config, and --weights, which names a file in the run directory.
-CONFIGURED = {"train": ["--dry-run"], "import": ["run/model.safetensors", "--out", "out"]}
+CONFIGURED = {"train": ["--print-config"], "import": ["run/model.safetensors", "--out", "out"]}
 # These may succeed: --resume writes again the copies in a run that it cannot read.
 MAY_PASS = {("train resume", "open"), ("train resume", "read")}
 

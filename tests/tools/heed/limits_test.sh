@@ -9,7 +9,7 @@ cp run/config.toml kept.toml; cp -r run saved
 rm run/state.safetensors  # a run of weights has its configuration in config.toml
 while IFS='|' read -r line content; do
   printf '%b' "$content" > bad.toml
-  refuses 2 "bad.toml:$line: " train --config bad.toml --dry-run
+  refuses 2 "bad.toml:$line: " train --config bad.toml --print-config
   { cat kept.toml; printf '%b' "$content"; } > run/config.toml
   refuses 4 "config.toml:" eval run
 done <<'BAD'
@@ -38,7 +38,7 @@ cp kept.toml run/config.toml
 parts=$(printf 'a.%.0s' {1..20000})a
 for line in "$parts = 1" "[$parts]"; do
   echo "$line" > bad.toml
-  refuses 2 "bad.toml:1: a key or section has more than 16 parts" train --config bad.toml --dry-run
+  refuses 2 "bad.toml:1: a key or section has more than 16 parts" train --config bad.toml --print-config
   mkdir -p many/run; cp run/model.safetensors bad.toml many/run; mv many/run/bad.toml many/run/config.toml
   expect 0 info many; out_has "config.toml:1: a key or section has more than"
 done

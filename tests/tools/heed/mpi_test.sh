@@ -60,7 +60,7 @@ ranks 8 2 train "${recipe[@]}" --out none; one_message "8 processes cannot share
 ranks 2 2 train reverse --shards 1 --out none; one_message "2 processes cannot share 1 shard;"
 ranks 2 2 train reverse --batch 2 --out none; one_message "2 processes cannot share 1 shard;"
 ranks 2 2 eval plain; one_message "is for one process"
-ranks 2 2 train "${recipe[@]}" --dry-run; one_message "train --dry-run is for one process"
+ranks 2 2 train "${recipe[@]}" --print-config; one_message "train --print-config is for one process"
 ranks 2 2 train reverse --lr x; one_message "--lr needs a number"
 ranks 2 2 train "${recipe[@]}" --out plain; one_message "holds a run already"
 ranks 2 2 train --resume plain; one_message "has done its 40 steps"

@@ -8,7 +8,7 @@ for i in $(seq 60); do echo "line $i: the quick brown fox"; done > text.txt
 
 while IFS='|' read -r options need; do
   # shellcheck disable=SC2086
-  refuses 2 "$need" train "${quick[@]}" $options --dry-run
+  refuses 2 "$need" train "${quick[@]}" $options --print-config
   err_has "and has no effect without it; add it, or leave out "
 done << 'END'
 --momentum 0.9|--momentum needs --optimizer sgd,
@@ -21,27 +21,23 @@ done << 'END'
 --decay-steps 3|--decay-steps needs --schedule wsd,
 --decay-steps 3 --schedule cosine|--decay-steps needs --schedule wsd,
 END
-expect 0 train "${quick[@]}" --schedule wsd --decay-steps 2 --min-lr 1e-4 --warmup 4 --optimizer sgd --momentum 0.5 --dry-run
+expect 0 train "${quick[@]}" --schedule wsd --decay-steps 2 --min-lr 1e-4 --warmup 4 --optimizer sgd --momentum 0.5 --print-config
 
 # A configuration file of the user contains only values that the user chose, so heed checks them. The
 # config.toml of a run and the output of --print-config contain every key, so heed does not check their values.
 printf '[train]\nmomentum = 0.5\noptimizer = "adamw"\n' > mine.toml
 refuses 2 "mine.toml:2: momentum needs --optimizer sgd" train "${quick[@]}" --config mine.toml
-expect 0 train "${quick[@]}" --config mine.toml --optimizer sgd --dry-run
+expect 0 train "${quick[@]}" --config mine.toml --optimizer sgd --print-config
 expect 0 train "${quick[@]}" --out runs/reverse-1
-expect 0 train --config runs/reverse-1/config.toml --optimizer sgd --schedule cosine --dry-run
+expect 0 train --config runs/reverse-1/config.toml --optimizer sgd --schedule cosine --print-config
 grep -v '^seed' runs/reverse-1/config.toml > shorter.toml
-expect 0 train --config shorter.toml --dry-run
+expect 0 train --config shorter.toml --print-config
 refuses 2 "--beta1 needs" train --config runs/reverse-1/config.toml --optimizer sgd --beta1 0.5
 expect 0 train --text text.txt "${tiny[@]}" --context 16 --steps 4 --quiet --out text-run
-expect 0 train --config text-run/config.toml --steps 5 --dry-run
+expect 0 train --config text-run/config.toml --steps 5 --print-config
 expect 0 train --resume runs/reverse-1 --steps 5
 
 printf '[train]\nnewlines = "lf"\nclip-value = 1\n' > old.toml; refuses 2 "old.toml:3: this run uses clip-value = 1, which heed no longer has" train --config old.toml
-for two in "--dry-run --overfit-batch" "--dry-run --print-config" "--overfit-batch --print-config"; do
-  # shellcheck disable=SC2086
-  refuses 2 "; leave out ${two#* }" train $two
-done
 
 # --- each line is "MESSAGE :: ARGUMENTS"
 while IFS= read -r row; do
@@ -90,10 +86,8 @@ contradict :: train --mlp --no-mlp
 --overwrite needs --out DIR :: train --overwrite
 --json has no effect with --print-config :: train --print-config --json
 give --eval-every above 0 :: train reverse --eval-every 0 --patience 2
---out has no effect with --overfit-batch :: train --overfit-batch --out somewhere
 --kv-heads needs 0 or a positive divisor of --heads 2, got 3 :: train --kv-heads 3
 reads no file :: train --unit word
---lines FILE :: train --preset names
 is 0 for every model :: study runs/reverse-1 --of diff:a-a
 has no corruptions; give pairs with --pairs :: study runs/reverse-1 --corruption value
 'b-c' is not one token that the model predicts; it predicts a-p :: study runs/reverse-1 --of diff:a-b-c

@@ -1,5 +1,6 @@
 // Tests of the progress lines of `heed train`: their contents, and the limit of 80 columns.
 #include "tests/support/catch.h"
+#include "tests/support/runs.h"
 #include "tools/heed/report/output.h"
 #include "tools/heed/train/train_run.h"
 
@@ -87,6 +88,19 @@ TEST_CASE("a duration takes at most 7 characters") {
   CHECK(short_duration(86400 * 12.2) == "12d4h");
   for (double s = 0.01; s < 1e300; s *= 1.7) CHECK(short_duration(s).size() <= 7);
   CHECK(short_duration(kNan) == "?");
+}
+
+TEST_CASE("a sample continues half of the task's example, and training does not change") {
+  nn::Trainer plain(nn::testing::tiny_run()), sampled(nn::testing::tiny_run());
+  const std::string line = sample_line(sampled);
+  CHECK(line == sample_line(sampled));
+  const nn::Vocabulary& symbols = sampled.task->info().vocabulary;
+  CHECK(symbols.encode(line).size() == 9);  // the tokens of a sequence and the last target
+  nn::Generator g(1);
+  const auto example = sampled.task->example(g).inputs.to_vector<std::int64_t>();
+  CHECK(line.starts_with(symbols.decode({example.begin(), example.begin() + 4})));
+  plain.step(), sampled.step();
+  CHECK(nn::hash_of(plain.snapshot()) == nn::hash_of(sampled.snapshot()));
 }
 
 }  // namespace

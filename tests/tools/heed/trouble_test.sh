@@ -9,13 +9,11 @@ run() { expect "$2" "$1" "$dir/$1"; has_file "$1/model.safetensors"; }
 has_line() { ok grep -Eq -- "$1" err; }
 
 run none 0
-has_line '^[0-9]+ of [0-9]+ parameters learn: \|g\| .*, \|dw\|/\|w\| '
-ok grep -q '^head.weight .*e-0' none/audit.txt
 run task 1
 has_line "^heed: impossible: the loss [0-9.]+ is [0-9.]+ nats \([0-9]+ standard errors\) below the best possible 5.0000; the model reads the tokens that it should predict\$"
 run model 1
 has_line "^heed: the model is not causal: its output [0-9]+ depends on input [0-9]+ .*the test found [0-9]+ more such pairs\$"
-ok test "$(grep -c ' learn: ' err)" == 0  # no step was taken
+ok grep -aq '"step":"0"' model/state.safetensors  # no step was taken
 run severed 0
 has_line 'warning: no gradient reaches head.weight in step 1 \(--strict makes this an error\)$'
 run strict 3

@@ -151,8 +151,6 @@ class Failures(Place):
                               ({"d_modle": True}, "did you mean d_model?")]:  # fmt: skip
             with self.assertRaisesRegex(TypeError, re.escape(text)):
                 heed.train(**options)
-        with self.assertRaisesRegex(TypeError, "leave out dry_run"):
-            heed.train(dry_run=True)
 
     def test_errors_have_message_and_code(self):
         sgd = {"optimizer": "sgd", "momentum": 0.999, "lr": 10, "clip": 0}

@@ -1,4 +1,4 @@
-// Reports the parameters, memory and work of a model, for `heed info` and `heed train --dry-run`.
+// Reports the parameters, memory and work of a model, for `heed info`.
 #pragma once
 
 #include "nn/layers/transformer.h"

@@ -6,16 +6,15 @@
 #include "autograd/base/files.h"
 #include "autograd/base/parallel.h"
 #include "autograd/base/text.h"
-#include "nn/train/checks/overfit.h"
+#include "nn/train/cost/memory.h"
+#include "nn/train/cost/model_cost.h"
 #include "tools/heed/commands.h"
 #include "tools/heed/find_run.h"
 #include "tools/heed/ranks.h"
 #include "tools/heed/report/output.h"
 #include "tools/heed/report/progress.h"
-#include "tools/heed/train/dry_run.h"
 #include "tools/heed/train/train_config.h"
 #include "tools/heed/train/train_run.h"
-#include "tools/heed/train/training_samples.h"
 
 namespace heed {
 namespace {
@@ -23,14 +22,13 @@ namespace {
 struct TrainArguments {
   nn::RunConfig config;
   std::string preset, out, resume;
-  bool dry_run = false, overfit = false, overwrite = false, print_config = false;
+  bool overwrite = false, print_config = false;
   TrainOptions run;
 };
 
 // Keys of the settings that --resume may change.
-constexpr const char* kResumedOptions[] = {
-    "accumulate", "steps",       "eval-every",      "eval-train",   "save-every",
-    "patience",   "target-loss", "target-accuracy", "sample-every", "sample-prompt"};
+constexpr const char* kResumedOptions[] = {"accumulate", "steps",    "eval-every",  "eval-train",
+                                           "save-every", "patience", "target-loss", "sample-every"};
 
 // Applies to `trainer` the settings that were given together with --resume.
 void apply_resume_settings(nn::Trainer& trainer, const Command& c) {
@@ -104,7 +102,6 @@ Report resume(TrainArguments& a, const Command& c) {
         "or continue with heed train --resume {0}",
         folder.text(), trainer.steps_done, saved.steps, a.config.steps);
   apply_resume_settings(trainer, c);
-  if (trainer.config().sample_every > 0) TrainingSamples::prompt_of(trainer);
   const std::string nothing = nothing_to_do(folder, snapshot.finished, trainer, c);
   if (!nothing.empty() && moved.empty()) throw UsageError(nothing);
   if (!nothing.empty() && c.json)
@@ -113,8 +110,6 @@ Report resume(TrainArguments& a, const Command& c) {
   if (!moved.empty()) {  // commands such as eval and study also need the new path
     snapshot.config = saved;
     folder.save(snapshot, config_notes());
-    for (const auto& [name, text] : snapshot.logs)
-      autograd::write_file(folder.target(name), std::string_view(text));
   }
   snapshot = {};  // frees its tensors
   if (!nothing.empty()) {
@@ -152,7 +147,6 @@ Report new_run(TrainArguments& a, const Command& c) {
   nn::Trainer trainer(config);
   progress.clear();
   print_note(*trainer.task);
-  if (config.sample_every > 0) TrainingSamples::prompt_of(trainer);  // fails for a wrong prompt
   lead_ranks(trainer, a.run.ranks);  // may fail, so it comes before the run directory
   if (!folder) folder = nn::RunFolder::make_next(config.task);
   warn_without_lock(*folder);
@@ -160,52 +154,15 @@ Report new_run(TrainArguments& a, const Command& c) {
 }
 
 Report print_config(const nn::RunConfig& config) {
+  const nn::Trainer t(config);
+  const nn::Transformer::Options& o = t.model.options;
   Report report;
-  report.block(nn::to_toml(nn::effective(config)));
-  return report;
-}
-
-constexpr Column kOverfitKeys[] = {{"task"},       {"steps"},      {"seconds"}, {"loss"},
-                                   {"least_seen"}, {"least_loss"}, {"learned"}, {"falls"}};
-
-// Trains on one batch, without dropout and with a constant learning rate after the warm-up, until
-// the loss is within 1e-3 of the least possible loss on this batch (nn::entropy_floor), or until
-// config.steps steps are done.
-Report overfit_batch(nn::RunConfig config, bool quiet) {
-  config.model.attention.dropout = 0;  // with dropout a batch cannot be memorized
-  config.schedule = nn::Decay::kConstant, config.schedule_steps = 0;
-  nn::Trainer t(config);
-  Progress progress(quiet);
-  const Stopwatch clock;
-  const nn::Overfit result = past_input_checks([&] {
-    return nn::overfit_batch(t, [&](const nn::Overfit& o) {
-      const bool mark = t.config().eval_every > 0 && t.steps_done % t.config().eval_every == 0;
-      if (!mark && !progress.is_due()) return;
-      const std::string text = fmt::format("step {}/{}  loss {:.6f}  least possible {:.6f}",
-                                           t.steps_done, t.config().steps, o.loss, o.least);
-      mark ? progress.line(text) : progress.at_work(text);
-    });
-  });
-  Report report(kOverfitKeys);
-  report.set("task", t.config().task);
-  report.set("steps", t.steps_done);
-  report.set("seconds", clock.seconds());
-  report.set("loss", result.loss);
-  report.set("least_seen", result.least_seen);
-  report.set("least_loss", result.least);
-  report.set("learned", result.learned);
-  report.set("falls", result.falls);
-  report.line("{}: one batch of {} {} in {}: lowest loss {:.6f}, least possible {:.6f}; {}",
-              t.config().task, counted(t.config().batch, "sequence"),
-              result.learned ? "learned" : "not learned", counted(t.steps_done, "step"),
-              result.least_seen, result.least,
-              result.learned ? "the model has memorized the batch"
-              : result.falls ? "the loss still falls: more --steps or a smaller --batch finish it"
-                             : "the loss NO LONGER FALLS: try another --lr, then look for a wrong "
-                               "gradient with heed gradcheck");
-  const std::vector<std::string> severed = t.parameters_without_gradient();
-  if (!severed.empty()) report.line("no gradient reaches {}", heed::join(severed));
-  report.fail((result.learned || result.falls) && severed.empty() ? kOk : kCheckFailed);
+  report.block(
+      nn::to_toml(nn::effective(config),
+                  {fmt::format("{}, {} FLOP per token, at least {} of memory",
+                               counted(nn::count_parameters(t.model), "parameter"),
+                               si_text(nn::flops_per_token(t.model)),
+                               bytes_text(nn::run_bytes(t.config(), o.vocab, o.classes)))}));
   return report;
 }
 
@@ -216,17 +173,16 @@ overrides the preset. Losses are in nats per token. --steps 0 evaluates the init
 them as an untrained run.
 
 [Run]
-The run is saved every 60 s; at an evaluation, if the last save is more than 15 s ago; at each
-checkpoint of --save-every; at the end; and when Ctrl-C, SIGTERM or a closed terminal (SIGHUP)
+The run is saved every 60 s; at an evaluation, if the last save is more than 15 s ago; at checkpoints of
+--save-every, if this takes less than half a percent of the time; at the end; and when Ctrl-C, SIGTERM or a closed terminal (SIGHUP)
 stops it.
 
 A run can end early with an exit code of heed --help, and the message states the reason. It is saved
 first, unless a file cannot be written (4) or the loss of its weights is not finite (3); then the last
 save stays. If the directory of the run was moved, training continues in it.
 
-{} contains norms of gradient, weight and update of each parameter in the first step.
-{} contains numbers of each head and alarms (stuck, exploding) at each evaluation.
-{} contains the continuations of --sample-every, one per line, with escapes such as \n.
+A built-in task saves about 20 checkpoints, which heed study --over-time reads, unless --save-every
+is given.
 
 [Optimization]
 A step divides its batch into --shards parts. Threads compute them side by side. mpirun -n N heed
@@ -240,14 +196,11 @@ number of shards raises that number.
 --from starts a new run from the weights of another: those of its last step, or those of a file,
 such as a checkpoint. The model is that of the source; --context may differ, but learned positions end where
 the source's end. Task, data and all other options are those of the command; without a task they are
-the task and the data of the source. Weights of tokens are copied by symbol. With --new-tokens,
-symbols that the source lacks get random weights with the mean and the deviation of the others.
---dry-run lists the parameters, whose names --freeze and --train-only match.
+the task and the data of the source. The model must know the symbols of the data.
 
 [Output]
 --resume accepts only --steps, --eval-every, --eval-train, --save-every, --patience, --target-loss,
---target-accuracy, --sample-every, --sample-prompt, --accumulate, --threads,
---quiet, and --text or --lines for a file that was moved. For a new run with the same configuration: heed train --config DIR/{}.)";
+--sample-every, --accumulate, --threads, --quiet, and --text or --lines for a file that was moved. For a new run with the same configuration: heed train --config DIR/{}.)";
 
 // Adds the settings of all modes.
 void add_settings(Command& c, const std::shared_ptr<TrainArguments>& a) {
@@ -262,16 +215,12 @@ void add_settings(Command& c, const std::shared_ptr<TrainArguments>& a) {
          {"quiet", a->run.quiet, "print no progress, only warnings"}});
   c.add("Checks",
         {{"print-config", a->print_config,
-          "print the resulting configuration and exit; heed train --config FILE trains it"},
-         {"dry-run", a->dry_run,
-          "print shapes, memory, time and learning rate; take three steps, write nothing"},
-         {"overfit-batch", a->overfit,
-          "train on one batch, write nothing; exit 1 if no gradient reaches a parameter, or if the "
-          "loss no longer falls and is not within 1e-3 of the least that this model can reach"},
+          "print the resulting configuration, with parameters, work and memory as comments, and "
+          "exit; heed train --config FILE trains it"},
          {"strict", a->run.strict, "exit 3 if a parameter gets no gradient"}});
   c.add_common(Command::kAll | Command::kConfig);
   c.mark(&nn::Setting::common, {"task", "text", "layers", "heads", "d-model", "steps", "lr", "seed",
-                                "preset", "out", "resume", "dry-run"});
+                                "preset", "out", "resume"});
 }
 
 }  // namespace
@@ -283,10 +232,9 @@ void train_command(Command& c) {
       "  heed train markov --steps 300 --seed 7 --out runs/chain --overwrite\n"
       "  heed train --resume runs/chain --steps 600\n"
       "  heed train --text README.md --steps 200\n"
-      "  heed train induction --layers 1 --dry-run\n"
-      "  heed train --from runs/chain --steps 100 --lr 1e-3 --train-only 'blocks.0.*'";
-  c.notes = fmt::format(kTrainNotes, nn::RunFolder::kAudit, nn::RunFolder::kHeads,
-                        nn::RunFolder::kSamples, nn::RunFolder::kConfig);
+      "  heed train induction --layers 1 --print-config\n"
+      "  heed train --from runs/chain --steps 100 --lr 1e-3";
+  c.notes = fmt::format(kTrainNotes, nn::RunFolder::kConfig);
   auto a = std::make_shared<TrainArguments>();
   add_settings(c, a);
   c.set_defaults = [a](const Command& command) { a->config = chosen_preset(command); };
@@ -298,24 +246,14 @@ void train_command(Command& c) {
   };
   std::vector<std::string> when_resumed = {"text", "lines", "quiet"};
   when_resumed.insert(when_resumed.end(), std::begin(kResumedOptions), std::end(kResumedOptions));
-  c.modes = {
-      {.key = "resume",
-       .accepts = c.only(when_resumed),
-       .result = kTrainKeys,
-       .run = [a](const Command& command) { return resume(*a, command); },
-       .several = true},
-      {.key = "dry-run",
-       .accepts = c.all_but({"overfit-batch", "print-config"}),
-       .result = kDryRunKeys,
-       .run = with_config([](auto& t, auto&) { return dry_run(t.config, t.run.quiet); })},
-      {.key = "overfit-batch",
-       .accepts = c.all_but({"print-config", "out", "overwrite", "from", "from-weights",
-                             "new-tokens", "freeze", "train-only"}),
-       .result = kOverfitKeys,
-       .run = with_config([](auto& t, auto&) { return overfit_batch(t.config, t.run.quiet); })},
-      {.key = "print-config",
-       .run = with_config([](auto& t, auto&) { return print_config(t.config); })},
-      {.result = kTrainKeys, .run = with_config(new_run), .several = true}};
+  c.modes = {{.key = "resume",
+              .accepts = c.only(when_resumed),
+              .result = kTrainKeys,
+              .run = [a](const Command& command) { return resume(*a, command); },
+              .several = true},
+             {.key = "print-config",
+              .run = with_config([](auto& t, auto&) { return print_config(t.config); })},
+             {.result = kTrainKeys, .run = with_config(new_run), .several = true}};
 }
 
 }  // namespace heed

@@ -36,6 +36,7 @@ void yield_to_given(nn::RunConfig& config, const Command& c) {
 
 std::vector<nn::Setting> recipe_settings(nn::RunConfig& config, std::string& preset) {
   std::vector<nn::Setting> settings = config.settings();
+  std::erase_if(settings, [](const nn::Setting& s) { return s.key == "from-weights"; });
   // Help lists the groups in the order of their first settings.
   std::stable_partition(settings.begin(), settings.end(),
                         [](const nn::Setting& s) { return s.group != "Task"; });
@@ -69,17 +70,15 @@ nn::RunConfig chosen_preset(const Command& c) {
 
 void check_config(nn::RunConfig& config, const Command& c) {
   if (!config.from.empty()) config.from = find_weights(config.from);
-  // A file that heed wrote records the weights of its source. They do not apply to a source that
-  // the command line names.
-  const auto in_file = [&](const char* key) {
-    return c.given(key) && c.values.at(key).back().in_file;
-  };
-  if (c.given("from") && !in_file("from") && in_file("from-weights")) config.from_weights.clear();
   if (nn::learns_file(config) && config.text.empty() && config.lines.empty())
     usage_error("{0} needs a file: add --{1} FILE, or {1} = \"FILE\" in a TOML file",
                 c.given("preset") ? "the preset " + c.text("preset") : "the task " + config.task,
                 config.task);
   yield_to_given(config, c);
+  // With about 20 checkpoints, heed study --over-time has a history.
+  constexpr std::int64_t kCheckpoints = 20;
+  if (!c.given("save-every") && !nn::learns_file(config) && config.steps >= kCheckpoints)
+    config.save_every = (config.steps + kCheckpoints - 1) / kCheckpoints;
   nn::validate(config);
   // The files that heed writes also contain keys that have no effect, such as `momentum` for AdamW.
   // Therefore such a key is allowed in a file if its value is that of the preset or the default.

@@ -6,12 +6,12 @@
 #include "autograd/base/files.h"
 #include "autograd/base/parallel.h"
 #include "nn/run/training_run.h"
-#include "nn/study/alarms.h"
 #include "nn/train/cost/memory.h"
+#include "nn/train/generate.h"
 #include "tools/heed/pictures.h"
 #include "tools/heed/report/model_report.h"
 #include "tools/heed/report/progress.h"
-#include "tools/heed/train/training_samples.h"
+#include "tools/plot/text.h"
 
 namespace heed {
 
@@ -65,23 +65,10 @@ std::string rate_text(double tokens_per_s) {
   return tokens_per_s > 0 ? text + " tok/s" : "";
 }
 
-std::string range_text(const std::vector<double>& x) {
-  if (x.empty()) return "-";
-  const auto [least, most] = std::minmax_element(x.begin(), x.end());
-  return fmt::format("{:.1e}..{:.1e}", *least, *most);
-}
-
 // Returns the number of training sequences in an evaluation.
 std::int64_t train_sequences(const nn::Trainer& t) {
   return std::min(t.config().eval_train, t.task->training_size());
 }
-
-constexpr Column kAuditColumns[] = {{"", "parameter"},
-                                    {"", "shape"},
-                                    {"", "|g|", "", "{:.3e}"},
-                                    {"", "|w|", "", "{:.3e}"},
-                                    {"", "|dw|/|w|", "", "{:.3e}"},
-                                    {"", "trouble"}};
 
 }  // namespace
 
@@ -135,23 +122,25 @@ std::vector<std::string> evaluation_info(const nn::Evaluation& e, const nn::Task
   return lines;
 }
 
-std::string audit_table(const std::vector<nn::ParameterAudit>& audit) {
-  Table table(kAuditColumns);
-  for (const nn::ParameterAudit& p : audit)
-    table.add({p.name, sizes_of(p.shape), p.gradient ? with_nan(*p.gradient) : Value("none"),
-               with_nan(p.weight), p.ratio(), p.in_trouble() ? "!" : ""});
-  return to_text(table);
-}
-
-std::string audit_line(const std::vector<nn::ParameterAudit>& audit) {
-  std::vector<double> gradients, ratios;
-  for (const nn::ParameterAudit& p : audit) {
-    if (p.in_trouble()) continue;
-    gradients.push_back(*p.gradient);
-    if (std::isfinite(p.ratio())) ratios.push_back(p.ratio());
+std::string sample_line(const nn::Trainer& t) {
+  const nn::TaskInfo& info = t.task->info();
+  std::vector<std::int64_t> ids;
+  if (info.stop) {
+    ids = t.task->prompt("").inputs.to_vector<std::int64_t>();
+  } else if (info.endless) {
+    ids = {info.vocabulary.find("\n").value_or(0)};
+  } else {
+    nn::Generator g(1);
+    ids = t.task->example(g).inputs.to_vector<std::int64_t>();
+    ids.resize((ids.size() + 1) / 2);
   }
-  return fmt::format("{} of {} parameters learn: |g| {}, |dw|/|w| {}", gradients.size(),
-                     audit.size(), range_text(gradients), range_text(ratios));
+  const std::int64_t most = info.endless ? 100 : info.context + 1 - std::int64_t(ids.size());
+  nn::Generator g = nn::sample_stream(t.config().seed, t.steps_done);
+  nn::generate(t.model, std::vector(ids), most, {}, g, [&](std::int64_t id) {
+    ids.push_back(id);
+    return id != info.stop;
+  });
+  return plot::visible_text(info.vocabulary.decode(ids));
 }
 
 namespace {
@@ -171,8 +160,6 @@ class ShownRun : public nn::TrainingRun {
   void on_start() override {
     nn::Trainer& t = trainer();
     const nn::RunConfig& c = t.config();
-    alarms_.emplace(folder(), t);
-    samples_.emplace(folder(), t);
     const std::string what = t.steps_done == 0
                                  ? "training"
                                  : fmt::format("resuming at step {} of {}", t.steps_done, c.steps);
@@ -184,18 +171,10 @@ class ShownRun : public nn::TrainingRun {
                                  counted(c.warmup, "step"), nn::schedule(c).lr_at(c.steps - 1),
                                  c.lr));
     if (!c.from.empty()) progress_.line(fmt::format("  from {}, {}", c.from, c.from_weights));
-    if (const auto& frozen = t.frozen(); !frozen.empty())
-      progress_.line(fmt::format("  {} of {} parameter tensors are frozen", frozen.size(),
-                                 nn::parameters(t.model).size()));
     if (options_.ranks)
       progress_.line(fmt::format("  {} processes, each computes {} of the {} shards of a batch",
                                  ranks(), c.shards / ranks(), c.shards));
     show_sample();
-  }
-
-  void on_audit(const std::vector<nn::ParameterAudit>& audit) override {
-    autograd::write_file(folder().target(RunFolder::kAudit), audit_table(audit));
-    progress_.line(audit_line(audit));
   }
 
   void on_step(const nn::MetricsRow& report) override {
@@ -217,8 +196,6 @@ class ShownRun : public nn::TrainingRun {
     info_shown_ = true;
     progress_.line(
         evaluation_line(e, train_loss, task.info(), state({.step = trainer().steps_done}, NAN)));
-    for (const std::string& alarm : alarms_->after_evaluation())
-      progress_.warn("warning: " + with_options(alarm));
     draw_loss_meanwhile();
   }
 
@@ -261,7 +238,9 @@ class ShownRun : public nn::TrainingRun {
 
  private:
   void show_sample() {
-    if (const auto sample = samples_->after_step()) progress_.line("sample " + *sample);
+    const std::int64_t every = trainer().config().sample_every, step = trainer().steps_done;
+    if (every > 0 && step % every == 0)
+      progress_.line(fmt::format("sample {}: {}", step, sample_line(trainer())));
   }
 
   int ranks() const { return options_.ranks ? options_.ranks->size() : 1; }
@@ -343,8 +322,6 @@ class ShownRun : public nn::TrainingRun {
   const TrainOptions& options_;
   Progress progress_;
   Report report_ = Report(kTrainKeys);
-  std::optional<nn::HeadAlarms> alarms_;    // set by on_start()
-  std::optional<TrainingSamples> samples_;  // set by on_start()
   bool info_shown_ = false;
   double next_picture_ = 0;  // on the clock of seconds()
 };

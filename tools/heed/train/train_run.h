@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "nn/run/run_folder.h"
-#include "nn/train/checks/audit.h"
 #include "nn/train/rank_session.h"
 #include "tools/heed/report/evaluation_report.h"
 
@@ -64,10 +63,10 @@ std::string start_line(const nn::Trainer& trainer);
 /// that are evaluated, and the optimal loss and other reference losses on these sequences.
 std::vector<std::string> evaluation_info(const nn::Evaluation& e, const nn::Task& task);
 
-/// Returns the audit of the first step as a table with one line per parameter.
-std::string audit_table(const std::vector<nn::ParameterAudit>& audit);
-/// Returns one line with the number of parameters that learn and the ranges of their audited
-/// numbers. A parameter for which in_trouble() is true does not learn.
-std::string audit_line(const std::vector<nn::ParameterAudit>& audit);
+/// Returns a prompt and its continuation by the model, as one line with escapes such as \n, for
+/// config.sample_every. The prompt is a newline for texts and lines, and the first half of the
+/// task's example for other tasks. Texts continue for 100 tokens, sequences of tasks to their end.
+/// The random numbers depend only on seed and step.
+std::string sample_line(const nn::Trainer& trainer);
 
 }  // namespace heed

@@ -168,10 +168,7 @@ def train(task: str | None = None, **options: Any) -> Run:
 
     >>> run = heed.train("induction", steps=400, out="runs/a")  # doctest: +SKIP
     """
-    result = call("train", *([] if task is None else [task]), **options)
-    if "run" not in result:
-        raise TypeError("heed.train needs options that make a run; leave out dry_run and overfit_batch")
-    return Run(result["run"])
+    return Run(call("train", *([] if task is None else [task]), **options)["run"])
 
 
 def load(path: str | os.PathLike[str]) -> Run:

@@ -71,8 +71,7 @@ struct Command {
   bool json = false;
   std::string config;
   std::int64_t threads = 0;
-  std::string simd;
-  enum Common { kJson = 1, kConfig = 2, kThreads = 4, kAll = 5, kCsv = 0 };
+  enum Common { kJson = 1, kConfig = 2, kThreads = 4 };
   /// Adds common settings; `which` is a sum of Common values.
   void add_common(int which);
   /// Adds settings. Help lists them under the heading `group`, which is one word.

@@ -263,7 +263,7 @@ other encodings of positions they can.)";
   std::vector<nn::Setting> parameters = nn::task_settings(a->parameters);
   for (nn::Setting& s : parameters) s.shown = "the run's";
   c.add("Task", std::move(parameters));
-  c.add_common(Command::kAll);
+  c.add_common(Command::kThreads | Command::kJson);
   c.mark(&nn::Setting::common,
          {"run", "weights", "sequences", "prompt", "text", "lines", "stride", "context", "json"});
   c.modes = {{.key = "prompt",

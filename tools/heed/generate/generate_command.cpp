@@ -218,7 +218,7 @@ void generate_command(Command& c) {
          {"seed", a->seed, {0, 0xffffffff}, "seed of sampling"},
          {"weights", a->weights, "FILE", "weights file in the run directory"}});
   c.settings[1].may_be_empty = true;
-  c.add_common(Command::kAll);
+  c.add_common(Command::kThreads | Command::kJson);
   c.mark(&nn::Setting::common, {"run", "prompt", "tokens", "temperature", "top-k", "top-p",
                                 "greedy", "samples", "seed", "json"});
   const auto run = [a](const Command& command) { return generate(*a, command.json); };

@@ -218,7 +218,7 @@ void add_settings(Command& c, const std::shared_ptr<TrainArguments>& a) {
           "print the resulting configuration, with parameters, work and memory as comments, and "
           "exit; heed train --config FILE trains it"},
          {"strict", a->run.strict, "exit 3 if a parameter gets no gradient"}});
-  c.add_common(Command::kAll | Command::kConfig);
+  c.add_common(Command::kConfig | Command::kThreads | Command::kJson);
   c.mark(&nn::Setting::common, {"task", "text", "layers", "heads", "d-model", "steps", "lr", "seed",
                                 "preset", "out", "resume"});
 }

@@ -17,11 +17,11 @@ using namespace heed::nn;
 TEST_CASE("the page of nn/io states every limit of the readers with its value") {
   using heed::autograd::kMaxRank;
   const std::map<std::string, std::uint64_t> limits = {
-      LIMIT(kMaxTomlBytes),    LIMIT(kMaxTomlKeyParts),  LIMIT(kMaxTomlNesting),
-      LIMIT(kMaxElements),     LIMIT(kMaxTomlTableName), LIMIT(kMaxSafetensorsHeader),
-      LIMIT(kMaxJsonDepth),    LIMIT(kMaxRank),          LIMIT(kMaxLabelBytes),
-      LIMIT(kMaxMetricsBytes), LIMIT(kMaxTextBytes),     LIMIT(kMaxManifestBytes),
-      LIMIT(kMaxSymbols),      LIMIT(kMaxPairsBytes)};
+      LIMIT(kMaxTomlBytes), LIMIT(kMaxTomlKeyParts),  LIMIT(kMaxTomlNesting),
+      LIMIT(kMaxElements),  LIMIT(kMaxTomlTableName), LIMIT(kMaxSafetensorsHeader),
+      LIMIT(kMaxJsonDepth), LIMIT(kMaxRank),          LIMIT(kMaxLabelBytes),
+      LIMIT(kMaxTextBytes), LIMIT(kMaxManifestBytes), LIMIT(kMaxSymbols),
+      LIMIT(kMaxPairsBytes)};
   const std::filesystem::path folder = std::filesystem::path(HEED_SOURCE_DIR) / "nn/io";
   const auto matches = [&](const char* file, const char* pattern, std::size_t groups) {
     std::map<std::string, std::string> found;

@@ -41,7 +41,7 @@ Tensor find(const std::vector<NamedTensor>& tensors, const std::string& name) {
   return {};
 }
 
-bool same_bits(const std::vector<NamedTensor>& a, const std::vector<NamedTensor>& b) {
+bool same_tensors(const std::vector<NamedTensor>& a, const std::vector<NamedTensor>& b) {
   return std::ranges::equal(a, b, [](const NamedTensor& x, const NamedTensor& y) {
     return x.name == y.name && same_bits(x.tensor, y.tensor);
   });
@@ -205,7 +205,7 @@ TEST_CASE("each option alone is an error of export, or a known option of the oth
         const SafeTensors file{"file", weights};
         CHECK(names_in(file) == names);
         const Transformer back = with_weights(Transformer(c.model), file, names);
-        CHECK(same_bits(parameters(back), parameters(model)));
+        CHECK(same_tensors(parameters(back), parameters(model)));
         if (names == kTorch || names == kTransformerLens) continue;
         const Tensor ids = arange(std::min<std::int64_t>(3, c.model.context));
         const Tensor logits = gpt_logits(weights, names, ids, c.model.attention.heads);

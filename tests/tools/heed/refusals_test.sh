@@ -49,6 +49,7 @@ heed train --help has no part 'bogus'; heed train --help all prints everything :
 unknown command 'trian'; did you mean heed train? :: trian --help
 unknown command 'trian'; did you mean heed train? :: --help trian
 unknown command 'sweep': it was removed; train the runs in a loop :: sweep s.toml
+unknown option --csv: it was removed; --json prints all numbers :: eval --csv
 did you mean 'induction'? :: tasks indution
 the task markov does not have this parameter; only induction has it :: train markov --task-periods 3..4
 2 to 52, got '1' :: train markov --task-symbols 1

@@ -5,7 +5,7 @@ cmake_policy(VERSION 3.24)
 get_filename_component(root ${CMAKE_CURRENT_LIST_DIR} DIRECTORY)
 # Files that may print: `heed generate` prints its text while it is generated.
 set(streams generate/generate_command.cpp)
-set(shared command_line report plan)  # folders that are not commands
+set(shared command_line report)  # folders that are not commands
 
 file(GLOB folders RELATIVE ${root}/tools/heed ${root}/tools/heed/*)
 list(FILTER folders EXCLUDE REGEX "\\.")

@@ -53,11 +53,6 @@ std::optional<Norm> norm_of(const TransformerOptions& o) {
 
 }  // namespace
 
-bool are_relative(Positions positions) {
-  return positions == Positions::kRope || positions == Positions::kAlibi ||
-         positions == Positions::kNone;
-}
-
 Tensor sinusoidal_positions(std::int64_t count, std::int64_t dim, DType dtype) {
   const Tensor table = empty({count, dim}, float64);
   double* out = table.mutable_data<double>();

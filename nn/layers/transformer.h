@@ -30,10 +30,6 @@ template <>
 inline constexpr auto kEnumNames<Positions> = std::to_array({"learned", "sinusoidal", "rope",
                                                              "alibi", "none"});
 
-/// Returns true if positions are relative (kRope, kAlibi and kNone). The other encodings use a
-/// table, which has no row for a position beyond the context length.
-bool are_relative(Positions positions);
-
 /// Returns a table of shape [count, dim] and dtype float32 or float64 (Vaswani et al. 2017, section
 /// 3.5). In row p, columns 2i and 2i + 1 contain sin and cos of p / 10000^(2i / dim).
 Tensor sinusoidal_positions(std::int64_t count, std::int64_t dim, DType dtype = float32);

@@ -30,11 +30,10 @@ enum class ColorScale {
 /// Heat maps of the same size, arranged in rows. Labels are to the left of each row of panels and
 /// below the lowest panels. Without labels, the row and column numbers are printed.
 struct HeatmapGrid {
-  std::string title = {};           ///< title above the panels; long lines are wrapped
-  std::string caption = {};         ///< explanation below the title; long lines are wrapped
-  std::string gray = "not finite";  ///< name of values that are not finite, in the legend
-  std::vector<Panel> panels = {};   ///< the heat maps, row by row; at least one
-  int panel_columns = 1;            ///< panels per row, at least 1
+  std::string title = {};          ///< title above the panels; long lines are wrapped
+  std::string caption = {};        ///< explanation below the title; long lines are wrapped
+  std::vector<Panel> panels = {};  ///< the heat maps, row by row; at least one
+  int panel_columns = 1;           ///< panels per row, at least 1
   ///@{
   /// `row_labels` contains one label (token) per row of the matrix, and `col_labels` one per
   /// column. Each may also be empty.

@@ -45,7 +45,8 @@ std::vector<LegendLine> legend_of(const HeatmapGrid& grid) {
   std::vector<LegendLine> lines;
   if (masked) lines.push_back({LegendLine::kMasked, "gray: " + grid.masked});
   if (not_finite)
-    lines.push_back({LegendLine::kNotFinite, (masked ? "dark gray: " : "gray: ") + grid.gray});
+    lines.push_back(
+        {LegendLine::kNotFinite, masked ? "dark gray: not finite" : "gray: not finite"});
   return lines;
 }
 

@@ -62,7 +62,6 @@ const std::map<std::string, std::vector<BadValue>>& bad_texts() {
       {"study prompt", {{"?", kUsage, {kRun}, "?"}}},
       {"study of", {{"gain", kUsage, {kRun}}, {"logit:??", kUsage, {kRun}}}},
       {"study at", {{"x", kUsage, {kRun}}, {"1,999", kUsage, {kRun}}, {",", kUsage, {kRun}}}},
-      {"study head", {{"L9H0", kUsage, {kRun}}, {"head", kUsage, {kRun}}}},
       {"plot file",
        {{"absent.safetensors", kInputOutput, {}, "absent.safetensors"},
         {"file.txt", kUsage, {}, "file.txt"},

@@ -59,9 +59,7 @@ void report_unknown(const std::vector<std::string>& rest, const Command* command
   }
   for (const std::string& argument : rest) {
     if (argument == "--") continue;
-    if (command)
-      usage_error("'{}' is one argument too many; {}", argument,
-                  command->advice.empty() ? see_help(command) : command->advice);
+    if (command) usage_error("'{}' is one argument too many; {}", argument, see_help(command));
     std::vector<std::string> names;
     for (const auto& c : commands) names.push_back(c->name);
     throw UsageError(unknown_command(argument, names));

@@ -57,9 +57,6 @@ struct Command {
 
   std::vector<nn::Setting> settings;  ///< their variables must outlive the command
   std::size_t arguments = 0;          ///< number of leading settings that need no option name
-  /// End of the error text if the user gives one argument too many. If it is empty, the text names
-  /// the help of the command instead.
-  std::string advice = {};
 
   std::vector<Mode> modes;
   /// Sets variables whose defaults depend on the given options, for example on a preset. It runs

@@ -83,7 +83,7 @@ HeadReport mean_report(std::span<const HeadReport> reports, std::span<const doub
 /// Describes one quantity: its name in files, and the form in which each output shows the quantity.
 struct HeadQuantity {
   Quantity quantity;      ///< index in HeadReport
-  std::string_view name;  ///< key in JSON, CSV and on the page: "previous_token"
+  std::string_view name;  ///< key in JSON and on the page: "previous_token"
   std::string_view unit;  ///< "nats"; empty for a number without a unit
   std::string_view what;  ///< description as text
 

@@ -146,7 +146,6 @@ bool is_removed(const TomlItem& item, std::string* error = nullptr);
 /// Sets the values of the items, which read_toml() returned. Throws the errors of from_toml().
 void apply_toml(const std::vector<TomlItem>& items, RunConfig& config);
 /// Reads the text that to_toml() wrote. A missing key means the default. Throws ValueError that
-/// Reads the text that to_toml() wrote. A missing key means the default. Throws ValueError that
 /// names `file` and the key if a key is unknown or out of range, and the errors of is_removed().
 RunConfig from_toml(const std::string& text, const std::string& file = "config");
 

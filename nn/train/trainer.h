@@ -30,7 +30,7 @@ std::unique_ptr<Optimizer> make_optimizer(const RunConfig& config, const Transfo
 double clipped_step(Optimizer& optimizer, const RunConfig& config, double lr);
 
 /// Returns the validated configuration that a run writes into its config.toml. If config.text or
-/// config.lines is set, it and its held-out file become absolute paths, and config.task becomes
+/// config.lines is set, it becomes an absolute path, and config.task becomes
 /// "text" or "lines". If `own`, a user-defined task, is given, config.task becomes its name
 /// instead. config.from also becomes an absolute path. A batch larger than the task's training set
 /// is reduced later, by the constructor of Trainer. Throws the errors of validate().

@@ -1,4 +1,4 @@
-"""`heed train --from`: fine-tuning on another text, --steps 0, frozen parameters, and `heed info`.
+"""`heed train --from`: fine-tuning on another text, --steps 0, and `heed info`.
 
 Usage: from_test.py HEED SEED...  The text is tinyshakespeare.txt in HEED_TEST_DATA or ../shared/data; without it, only
 the checks on built-in tasks run. It uses only the standard library.

@@ -1,5 +1,5 @@
 """An analysis of a study that only own_analysis.cpp names: its number of each head, its map, its chart and its
-sentence are in text, JSON, CSV, pictures, the page and over time.
+sentence are in text, JSON, pictures, the page and over time.
 
 Usage: own_analysis_test.py HEED_OWN_ANALYSIS. Numbers are computed again from arrays.safetensors.
 """

@@ -1,4 +1,4 @@
-"""Pictures, text, CSV and page of a study show the numbers of its tables: the maps, charts and networks of all sections
+"""Pictures, text and page of a study show the numbers of its tables: the maps, charts and networks of all sections
 of the stored model are compared with the tables of the same section.
 
 Usage: sections_test.py HEED
@@ -53,7 +53,7 @@ svg = {os.path.basename(name): open(name).read() for name in found["files"] if n
 for picture, texts in {"effects": ["predicted by the gradient"], "network": ["Edges that count"], "patching": ["L: 7.559 clean"]}.items():
     check(f"{picture}.svg", all(text in svg[picture + ".svg"] for text in texts), picture)
 
-# --- the page has the numbers and marks of JSON; text and CSV have the numbers of the section that --show names
+# --- the page has the numbers and marks of JSON; text has the numbers of the section that --show names
 page = open("out/report.html").read()
 data = json.loads(re.search(r'<script[^>]*application/json[^>]*>(.*?)</script>', page, re.S)[1])
 check("page: sections", json.dumps(data["sections"][1:]) == json.dumps(found["sections"]))

@@ -12,7 +12,7 @@ namespace {
 
 constexpr const char* kExitCodes = R"(Results go to stdout, progress to stderr. Exit codes:
   0  success
-  1  a check failed: a wrong gradient, a leak, a batch that was not learned
+  1  a check failed: a wrong gradient or a leak
   2  usage error: invalid or contradictory options
   3  numeric error: NaN, or with --strict a parameter without gradient
   4  a file cannot be read or written

@@ -33,8 +33,7 @@ void name_groups(std::vector<nn::RunGroup>& groups);
 
 /// Returns a report with one row per group of runs. Its column n is the number of runs whose last
 /// value is finite. If there are several tasks, each has tables of its own in text and an object in
-/// the list `tasks` of JSON, and the first column of CSV is the task. Does not set the keys
-/// `left_out` and `files`.
+/// the list `tasks` of JSON. Does not set the keys `left_out` and `files`.
 Report comparison_report(const std::vector<RunComparison>& tasks);
 
 /// Writes compare.csv (one line per group of runs), runs.csv (one per run) and curves.csv (one per

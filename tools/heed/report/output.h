@@ -16,9 +16,7 @@ namespace heed {
 /// Exit codes of the program.
 enum ExitCode {
   kOk = 0,
-  /// A check failed: for example, a gradient is wrong, a batch is not learned, a model is not
-  /// causal.
-  kCheckFailed = 1,
+  kCheckFailed = 1,    ///< for example, a gradient is wrong or a model is not causal
   kUsage = 2,          ///< invalid or contradictory options
   kNumeric = 3,        ///< NaN or infinity; with --strict also a parameter without gradient
   kInputOutput = 4,    ///< a file cannot be read or written

@@ -1,6 +1,9 @@
 #!/usr/bin/env bash
 # Tests tools/size --ceilings in a small repository: each way to exceed or to raise a ceiling is found.
 set -euo pipefail
+for tool in git python3; do
+  command -v $tool > /dev/null || { echo "skipped: $tool is missing"; exit; }
+done
 size=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)/tools/size
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT

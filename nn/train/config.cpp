@@ -24,6 +24,7 @@ struct Removed {
     kModel,     // values other than `values` changed the model or its data
     kTraining,  // values other than `values` changed only the training
     kValues,    // heed has the setting, but no longer the values `values`
+    kDrawn,     // the same, and the values changed only the initial weights
     kRecord     // a run has the setting; it is ignored in the configuration of a new run
   };
   const char* key;
@@ -47,7 +48,7 @@ const Removed kRemoved[] = {
     {"q-bias", Removed::kModel, {"as-bias"}},
     {"k-bias", Removed::kModel, {"as-bias"}},
     {"v-bias", Removed::kModel, {"as-bias"}},
-    {"init", Removed::kValues, {"normal", "xavier", "kaiming", "orthogonal", "mup"}},
+    {"init", Removed::kDrawn, {"normal", "xavier", "kaiming", "orthogonal", "mup"}},
     {"q-init", Removed::kTraining, {"as-init"}},
     {"k-init", Removed::kTraining, {"as-init"}},
     {"v-init", Removed::kTraining, {"as-init"}},
@@ -281,11 +282,13 @@ bool is_removed(const TomlItem& item, std::string* error) {
   if (row->what == Removed::kRecord) return !error;
   const std::string value = join(item.values);
   const bool listed = std::ranges::count(row->values, value) > 0;
-  if (listed != (row->what == Removed::kValues)) return listed;
+  const bool is_kept = row->what == Removed::kValues || row->what == Removed::kDrawn;
+  if (listed != is_kept) return listed;
   const std::string text = fmt::format(
       "{}: this run uses {} = {}, which heed no longer has; use the version that trained it",
       item.where, item.key, value);
-  if (row->what != Removed::kTraining || !error) throw RemovedError(text);
+  const bool trains = row->what == Removed::kTraining || row->what == Removed::kDrawn;
+  if (!trains || !error) throw RemovedError(text);
   *error = text;
   return true;
 }

@@ -66,15 +66,15 @@ TEST_CASE("config.toml contains every setting in a fixed order") {
 TEST_CASE("a missing key of config.toml means the default, and what heed no longer has is named") {
   CHECK(to_toml(from_toml("[train]\nlayers = 3\n")).find("layers = 3\n") != std::string::npos);
   CHECK(to_toml(from_toml("[train]\ntext = \"\"\nnewlines = \"lf\"\n")) == to_toml(RunConfig()));
-  for (const auto& [key, value] : {std::pair("newlines", "keep"),
-                                   {"task", "urn"},
-                                   {"val-text", "v"},
-                                   {"form", "per_head"},
-                                   {"init", "mup"}})
+  for (const auto& [key, value] :
+       {std::pair("newlines", "keep"), {"task", "urn"}, {"val-text", "v"}, {"form", "per_head"}})
     CHECK_THROWS_WITH(from_toml(fmt::format("[train]\n{} = \"{}\"\n", key, value), "my.toml"),
                       fmt::format("my.toml:2: this run uses {} = {}, which heed no longer has; use "
                                   "the version that trained it",
                                   key, value));
+  for (const char* key : {"init", "q-init"})  // of the initial weights: such a run is not resumed
+    CHECK_THAT(from_toml(fmt::format("[train]\n{} = \"mup\"\n", key)).removed,
+               Contains(fmt::format("this run uses {} = mup", key)));
 }
 
 TEST_CASE("errors of config.toml name file, line and key") {

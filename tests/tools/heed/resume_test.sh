@@ -16,7 +16,7 @@ same_run longer straight; same longer/config.toml straight/config.toml
 expect 0 train reverse "${quick[@]}" --steps 10 --out constant
 cp -r constant short
 expect 0 train --resume constant --steps 14 --quiet; ok test ! -s err
-expect 0 train markov --steps 30 --seed 7 --batch 4 --eval-batch 8 --out runs/chain --quiet  # a shorter version of the example in --help
+expect 0 train markov --steps 30 --seed 7 --batch 4 --eval-batch 8 --out runs/chain --quiet
 expect 0 train --resume runs/chain --steps 40 --quiet; err_has "cosine schedule still ends at step 30"
 
 # --- a resume needs no copy of a part of the state. run_copies_test.cpp tests damaged copies

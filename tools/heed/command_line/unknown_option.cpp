@@ -36,6 +36,7 @@ constexpr Row kRemoved[] = {
     {"diff", "cmp compares the weights files of two runs"},
     {"verify", "each command verifies the checksum of a run that it reads"},
     {"--circuits", "examples/python computes QK and OV circuits with NumPy"},
+    {"--clip-value", "--clip limits the global norm of the gradient"},
     {"--csv", "--json prints all numbers"},
     {"--dry-run", "--print-config prints the configuration, parameters and FLOP per token"},
     {"--simd", "set HEED_SIMD in the environment"}};

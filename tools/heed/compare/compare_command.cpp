@@ -206,7 +206,7 @@ void compare_command(Command& c) {
       "  heed compare runs/scale\n"
       "  heed compare runs/markov-1 runs/markov-2 runs/markov-3 --out markov\n"
       "  heed compare runs/markov-1 runs/copy-1 --out markov-and-copy\n"
-      "  heed compare runs/kv-heads --of accuracy --json";
+      "  heed compare runs/scale --of accuracy --json";
   c.notes = kCompareNotes;
   auto a = std::make_shared<CompareArguments>();
   c.arguments = 1;

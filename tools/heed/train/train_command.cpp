@@ -229,7 +229,7 @@ void train_command(Command& c) {
   c.name = "train", c.what = "train a model on a task or on your text";
   c.examples =
       "  heed train\n"
-      "  heed train markov --steps 300 --seed 7 --out runs/chain --overwrite\n"
+      "  heed train copy --layers 3 --seed 7 --out runs/chain --overwrite\n"
       "  heed train --resume runs/chain --steps 600\n"
       "  heed train --text README.md --steps 200\n"
       "  heed train induction --layers 1 --print-config\n"

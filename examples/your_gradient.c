@@ -7,10 +7,10 @@
 enum { kSize = 3 };
 
 /* The only input is x [3], the only output is y [3]. `user` is not used. */
-static int forward(void* user, const void* const* inputs, void* const* outputs) {
+static int forward(void* user, const heed_array* inputs, const heed_array* outputs) {
   (void)user;
-  const double* x = inputs[0];
-  double* y = outputs[0];
+  const double* x = inputs[0].data;
+  double* y = outputs[0].data;
   double sum = 0;
   for (int i = 0; i < kSize; ++i) {
     y[i] = exp(x[i]);
@@ -22,12 +22,12 @@ static int forward(void* user, const void* const* inputs, void* const* outputs) 
 
 /* Writes dL/dx. The right result is y[i] * (dy[i] - dot), where dot is the sum of y[k] * dy[k].
  * The mistake: dot is missing. */
-static int backward(void* user, const void* const* inputs, const void* const* grad_outputs,
-                    void* const* grad_inputs) {
-  const double* dy = grad_outputs[0];
-  double* dx = grad_inputs[0];
+static int backward(void* user, const heed_array* inputs, const heed_array* grad_outputs,
+                    const heed_array* grad_inputs) {
+  const double* dy = grad_outputs[0].data;
+  double* dx = grad_inputs[0].data;
   double y[kSize];
-  void* outputs[] = {y};
+  const heed_array outputs[] = {{y, NULL}};
   forward(user, inputs, outputs);
   for (int i = 0; i < kSize; ++i) dx[i] = y[i] * dy[i];
   return 0;
@@ -38,15 +38,16 @@ int main(void) {
   const void* inputs[] = {x};
   const int64_t sizes[] = {kSize};
   const heed_shape shape[] = {{1, sizes}};
-  const heed_function softmax = {.dtype = HEED_FLOAT64,
-                                 .num_inputs = 1,
-                                 .input_shapes = shape,
-                                 .num_outputs = 1,
-                                 .output_shapes = shape,
-                                 .forward = forward,
-                                 .backward = backward};
+  const heed_problem softmax = {.size = sizeof softmax,
+                                .dtype = HEED_FLOAT64,
+                                .num_inputs = 1,
+                                .input_shapes = shape,
+                                .num_outputs = 1,
+                                .output_shapes = shape,
+                                .forward = forward,
+                                .backward = backward};
   heed_report* report = NULL;
-  const int status = heed_check_vjp(&softmax, inputs, NULL, &report);
+  const int status = heed_check(&softmax, inputs, NULL, &report);
   puts(heed_report_text(report));
   const heed_verdict verdict = heed_report_verdict(report);
   heed_report_free(report);

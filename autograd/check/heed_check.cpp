@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <functional>
 #include <memory>
 #include <new>
 #include <nlohmann/json.hpp>
@@ -31,6 +30,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr const char* kVerdicts[] = {"not checked", "right", "wrong", "vacuous"};
 
+constexpr std::string_view kOp = "heed_check";
 constexpr std::int64_t kMostElements = std::int64_t(1) << 40;
 
 // Returns `shapes` with the functions of a problem.
@@ -50,11 +50,11 @@ CheckedFunction function_of(const heed_problem& p, ProblemCalls<T>& calls, Check
 }
 
 template <class T>
-CheckReport run_check(std::string_view op, const heed_problem& p, CheckedFunction checked,
-                      const void* const* x, const CheckOptions& options, Calls& calls) {
+CheckReport run_check(const heed_problem& p, CheckedFunction checked, const void* const* x,
+                      const CheckOptions& options, Calls& calls) {
   for (std::size_t i = 0; i < checked.inputs.size(); ++i) {
     const std::int64_t n = checked.inputs[i].numel();
-    check<ValueError>(x && (x[i] || n == 0), op, "x[", i, "] is NULL");
+    check<ValueError>(x && (x[i] || n == 0), kOp, "x[", i, "] is NULL");
     const auto* first = static_cast<const T*>(x[i]);
     for (const T& e : std::span(first, std::size_t(n))) checked.x.push_back(double(e));
   }
@@ -74,20 +74,19 @@ CheckReport run_check(std::string_view op, const heed_problem& p, CheckedFunctio
   }
 }
 
-std::vector<Shape> checked_shapes(std::string_view op, const char* what, const heed_shape* shapes,
-                                  std::size_t count) {
-  check<ValueError>(shapes || count == 0, op, what, "_shapes is NULL");
+std::vector<Shape> checked_shapes(const char* what, const heed_shape* shapes, std::size_t count) {
+  check<ValueError>(shapes || count == 0, kOp, what, "_shapes is NULL");
   std::vector<Shape> result;
   for (const heed_shape& s : std::span(shapes, count)) {
-    check<ValueError>(s.axes <= std::size_t(kMaxRank), op, what, " ", result.size(), " has ",
+    check<ValueError>(s.axes <= std::size_t(kMaxRank), kOp, what, " ", result.size(), " has ",
                       s.axes, " axes, at most ", kMaxRank, " are possible");
-    check<ValueError>(s.sizes || s.axes == 0, op, what, " ", result.size(), ": sizes is NULL");
+    check<ValueError>(s.sizes || s.axes == 0, kOp, what, " ", result.size(), ": sizes is NULL");
     result.emplace_back(std::span(s.sizes, s.axes));
     std::int64_t elements = 1;
     for (const std::int64_t size : result.back())
       check<ValueError>(size >= 0 && !__builtin_mul_overflow(elements, size, &elements) &&
                             elements <= kMostElements,
-                        op, what, " ", result.size() - 1, " has the shape ", result.back(),
+                        kOp, what, " ", result.size() - 1, " has the shape ", result.back(),
                         "; needs sizes of at least 0, and at most 2^40 elements");
   }
   return result;
@@ -96,94 +95,60 @@ std::vector<Shape> checked_shapes(std::string_view op, const char* what, const h
 // Throws ValueError unless the caller's struct has all members of this version, and all members of
 // a later version are 0.
 template <class Struct>
-void check_size(std::string_view op, const char* name, const Struct& given, const char* how) {
+void check_size(const char* name, const Struct& given, const char* how) {
   constexpr std::size_t kLargest = 4096;
-  check<ValueError>(given.size >= sizeof given && given.size <= kLargest, op, name, " has size ",
+  check<ValueError>(given.size >= sizeof given && given.size <= kLargest, kOp, name, " has size ",
                     given.size, ", needs ", sizeof given, " to ", kLargest, "; ", how);
   const auto* bytes = reinterpret_cast<const unsigned char*>(&given);
   check<ValueError>(
       std::all_of(bytes + sizeof given, bytes + given.size, [](unsigned char b) { return b == 0; }),
-      op, name, " has size ", given.size, ", this library has ", sizeof given,
+      kOp, name, " has size ", given.size, ", this library has ", sizeof given,
       "; set the other members to 0, or use a later library");
 }
 
 // Returns the shapes of the inputs and outputs.
-std::pair<std::vector<Shape>, std::vector<Shape>> shapes_of(std::string_view op,
-                                                            const heed_problem& p) {
-  return {checked_shapes(op, "input", p.input_shapes, p.num_inputs),
-          checked_shapes(op, "output", p.output_shapes, p.num_outputs)};
+std::pair<std::vector<Shape>, std::vector<Shape>> shapes_of(const heed_problem& p) {
+  return {checked_shapes("input", p.input_shapes, p.num_inputs),
+          checked_shapes("output", p.output_shapes, p.num_outputs)};
 }
 
 // Throws ValueError if heed_check() cannot check this problem.
-void check_problem(std::string_view op, const heed_problem* p) {
-  check<ValueError>(p != nullptr, op, "problem is NULL");
-  check_size(op, "problem", *p, "set its member size to sizeof(heed_problem)");
-  check<ValueError>(p->forward && (p->backward || p->jvp), op,
+void check_problem(const heed_problem* p) {
+  check<ValueError>(p != nullptr, kOp, "problem is NULL");
+  check_size("problem", *p, "set its member size to sizeof(heed_problem)");
+  check<ValueError>(p->forward && (p->backward || p->jvp), kOp,
                     p->forward ? "backward and jvp are" : "forward is", " NULL");
-  check<ValueError>(p->dtype >= HEED_FLOAT64 && p->dtype <= HEED_BFLOAT16, op, "dtype is ",
+  check<ValueError>(p->dtype >= HEED_FLOAT64 && p->dtype <= HEED_BFLOAT16, kOp, "dtype is ",
                     p->dtype, "; needs a heed_dtype");
-  check<ValueError>(p->layouts <= HEED_ALL_LAYOUTS, op, "layouts is ", p->layouts,
+  check<ValueError>(p->layouts <= HEED_ALL_LAYOUTS, kOp, "layouts is ", p->layouts,
                     "; needs a sum of layouts, at most HEED_ALL_LAYOUTS, which is ",
                     int(HEED_ALL_LAYOUTS));
   const bool is_half = p->dtype == HEED_FLOAT16 || p->dtype == HEED_BFLOAT16;
   for (const auto& [other, name, dtype] :
        {std::tuple(p->reference, "reference", int(HEED_FLOAT64)), {p->plain, "plain", p->dtype}}) {
     if (!other) continue;
-    check<ValueError>(is_half, op, name, " is only for float16 and bfloat16; set it to NULL");
-    check_size(op, name, *other, "set its member size to sizeof(heed_problem)");
-    check<ValueError>(other->forward && other->backward && other->dtype == dtype, op, name,
+    check<ValueError>(is_half, kOp, name, " is only for float16 and bfloat16; set it to NULL");
+    check_size(name, *other, "set its member size to sizeof(heed_problem)");
+    check<ValueError>(other->forward && other->backward && other->dtype == dtype, kOp, name,
                       " needs forward, backward and the dtype ", dtype, ", has the dtype ",
                       other->dtype);
-    check<ValueError>(shapes_of(op, *other) == shapes_of(op, *p), op, name,
+    check<ValueError>(shapes_of(*other) == shapes_of(*p), kOp, name,
                       " has other numbers or shapes of inputs or outputs than the problem");
   }
 }
 
-CheckReport checked(std::string_view op, const heed_problem& p, const void* const* x,
-                    const heed_check_options* given, Calls& calls) {
+CheckReport checked(const heed_problem& p, const void* const* x, const heed_check_options* given,
+                    Calls& calls) {
   CheckOptions options;
   if (given) {
-    check_size(op, "options", *given, "initialize it with HEED_CHECK_OPTIONS");
+    check_size("options", *given, "initialize it with HEED_CHECK_OPTIONS");
     options.seed = given->seed, options.max_entries = given->max_entries;
   }
   CheckedFunction c;
-  std::tie(c.inputs, c.outputs) = shapes_of(op, p);
+  std::tie(c.inputs, c.outputs) = shapes_of(p);
   constexpr decltype(&run_check<double>) kRun[] = {run_check<double>, run_check<float>,
                                                    run_check<Float16>, run_check<BFloat16>};
-  return kRun[p.dtype](op, p, c, x, options, calls);
-}
-
-// Returns the addresses of contiguous arrays.
-std::vector<void*> addresses(const heed_array* arrays, std::size_t count) {
-  std::vector<void*> all;
-  for (const heed_array& a : std::span(arrays, count)) all.push_back(a.data);
-  return all;
-}
-
-// Returns a heed_function as a problem, whose `user` is the function.
-heed_problem as_problem(const heed_function* f) {
-  constexpr std::string_view op = "heed_check_vjp";
-  check<ValueError>(f != nullptr, op, "function is NULL");
-  check<ValueError>(f->forward && f->backward, op, f->forward ? "backward" : "forward", " is NULL");
-  check<ValueError>(f->dtype == HEED_FLOAT64 || f->dtype == HEED_FLOAT32, op, "dtype is ", f->dtype,
-                    "; needs HEED_FLOAT64 or HEED_FLOAT32");
-  heed_problem p = {};
-  p.dtype = f->dtype, p.user = const_cast<heed_function*>(f);
-  p.num_inputs = f->num_inputs, p.input_shapes = f->input_shapes;
-  p.num_outputs = f->num_outputs, p.output_shapes = f->output_shapes;
-  p.forward = [](void* user, const heed_array* inputs, const heed_array* outputs) {
-    const auto& function = *static_cast<const heed_function*>(user);
-    return function.forward(function.user, addresses(inputs, function.num_inputs).data(),
-                            addresses(outputs, function.num_outputs).data());
-  };
-  p.backward = [](void* user, const heed_array* inputs, const heed_array* grad_outputs,
-                  const heed_array* grad_inputs) {
-    const auto& function = *static_cast<const heed_function*>(user);
-    return function.backward(function.user, addresses(inputs, function.num_inputs).data(),
-                             addresses(grad_outputs, function.num_outputs).data(),
-                             addresses(grad_inputs, function.num_inputs).data());
-  };
-  return p;
+  return kRun[p.dtype](p, c, x, options, calls);
 }
 
 Json entry_json(const CheckedEntry& e) {
@@ -252,9 +217,9 @@ Json to_json(const CheckReport& r) {
           {"seed", r.seed}};
 }
 
-// Runs `check`, which counts the calls of the callbacks, and writes the report. Returns a result of
-// heed_check().
-int check_and_report(const std::function<CheckReport(Calls&)>& check, heed_report& out) {
+// Checks the problem and writes the report. Returns a result of heed_check().
+int check_and_report(const heed_problem* problem, const void* const* x,
+                     const heed_check_options* options, heed_report& out) {
   Calls calls;
   Json json;
   int status = HEED_OK;
@@ -263,7 +228,8 @@ int check_and_report(const std::function<CheckReport(Calls&)>& check, heed_repor
     json = {{"verdict", kVerdicts[HEED_NOT_CHECKED]}, {"message", why}};
   };
   try {
-    const CheckReport report = check(calls);
+    check_problem(problem);
+    const CheckReport report = checked(*problem, x, options, calls);
     std::ostringstream text;
     text << report;
     out.verdict = heed_verdict(int(report.verdict) + 1), out.text = text.str();
@@ -290,12 +256,16 @@ int check_and_report(const std::function<CheckReport(Calls&)>& check, heed_repor
   return status;
 }
 
-// Runs `check` and stores the report. Returns a result of heed_check().
-int check_and_store(const std::function<CheckReport(Calls&)>& check, heed_report** report) {
+}  // namespace
+}  // namespace heed::autograd
+
+int heed_check(const heed_problem* problem, const void* const* x, const heed_check_options* options,
+               heed_report** report) {
+  using namespace heed::autograd;
   if (report) *report = nullptr;
   try {
     auto out = std::make_unique<heed_report>();
-    const int status = check_and_report(check, *out);
+    const int status = check_and_report(problem, x, options, *out);
     if (report) *report = out.release();
     return status;
   } catch (const abi::__forced_unwind&) {
@@ -303,28 +273,6 @@ int check_and_store(const std::function<CheckReport(Calls&)>& check, heed_report
   } catch (...) {  // check_and_report() has caught all other exceptions
     return HEED_OUT_OF_MEMORY;
   }
-}
-
-}  // namespace
-}  // namespace heed::autograd
-
-int heed_check_vjp(const heed_function* function, const void* const* x,
-                   const heed_check_options* options, heed_report** report) {
-  using namespace heed::autograd;
-  const auto check = [&](Calls& calls) {
-    return checked("heed_check_vjp", as_problem(function), x, options, calls);
-  };
-  return check_and_store(check, report);
-}
-
-int heed_check(const heed_problem* problem, const void* const* x, const heed_check_options* options,
-               heed_report** report) {
-  using namespace heed::autograd;
-  const auto check = [&](Calls& calls) {
-    check_problem("heed_check", problem);
-    return checked("heed_check", *problem, x, options, calls);
-  };
-  return check_and_store(check, report);
 }
 
 heed_verdict heed_report_verdict(const heed_report* report) {

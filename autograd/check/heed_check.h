@@ -1,9 +1,9 @@
 /* Gradient check for C, and for languages that can call C: check_vjp (check_vjp.h) as a C11
  * interface of the shared library libheed_check. The forward pass and the backward pass are two
- * functions on plain arrays of float or double.
+ * functions on plain arrays.
  *
  *   heed_report* report = NULL;
- *   int status = heed_check_vjp(&function, inputs, NULL, &report);
+ *   int status = heed_check(&problem, inputs, NULL, &report);
  *   if (status || heed_report_verdict(report) != HEED_RIGHT) puts(heed_report_text(report));
  *   heed_report_free(report);
  *
@@ -26,7 +26,7 @@
 extern "C" {
 #endif
 
-/** Type of all elements of a function. heed_check_vjp() accepts the first two. */
+/** Type of all elements of a function. */
 typedef enum heed_dtype {
   HEED_FLOAT64 = 0,
   HEED_FLOAT32 = 1,
@@ -39,31 +39,6 @@ typedef struct heed_shape {
   size_t axes;          /**< number of axes */
   const int64_t* sizes; /**< size of each axis, at least 0 (or NULL if axes is 0) */
 } heed_shape;
-
-/** Computes the outputs of the function. inputs[i] and outputs[i] point to the elements of array i.
- * The function must write all elements of all outputs. Returns 0, or a positive number to end the
- * check. The pointers are the same in each call; the arrays belong to the library and are valid
- * only during the call. Must not leave with longjmp or a C++ exception, and must not keep state
- * between calls. */
-typedef int (*heed_forward)(void* user, const void* const* inputs, void* const* outputs);
-
-/** Computes the vector-Jacobian product J(x)^T v, where J is the Jacobian at the inputs x, and v
- * are the cotangents: grad_outputs[i] has the shape of output i. Must write all elements of
- * grad_inputs[i], which has the shape of input i. Otherwise as heed_forward. */
-typedef int (*heed_backward)(void* user, const void* const* inputs, const void* const* grad_outputs,
-                             void* const* grad_inputs);
-
-/** A function and its backward pass. */
-typedef struct heed_function {
-  int dtype;                       /**< heed_dtype of all inputs, outputs and gradients */
-  size_t num_inputs;               /**< number of inputs */
-  const heed_shape* input_shapes;  /**< shape of each input */
-  size_t num_outputs;              /**< number of outputs */
-  const heed_shape* output_shapes; /**< shape of each output */
-  heed_forward forward;            /**< computes the outputs */
-  heed_backward backward;          /**< computes the gradients */
-  void* user;                      /**< first argument of both; not used by the library */
-} heed_function;
 
 /** Options of a check. Initialize them with HEED_CHECK_OPTIONS, then change members. A later
  * version may add members at the end, whose value 0 is the default. `size` states which members
@@ -80,13 +55,13 @@ typedef struct heed_check_options {
 
 /** Outcome of a check. */
 typedef enum heed_verdict {
-  HEED_NOT_CHECKED = 0, /**< the check ended early: heed_check_vjp() did not return HEED_OK */
+  HEED_NOT_CHECKED = 0, /**< the check ended early: heed_check() did not return HEED_OK */
   HEED_RIGHT = 1,       /**< every comparison passed */
   HEED_WRONG = 2,       /**< a comparison failed; the text names the entry */
   HEED_VACUOUS = 3      /**< a clearly wrong gradient would pass too, so nothing is proven */
 } heed_verdict;
 
-/** Result of heed_check_vjp(), apart from positive codes of the caller's functions. */
+/** Result of heed_check(), apart from positive codes of the caller's functions. */
 typedef enum heed_status {
   HEED_OK = 0,             /**< the check ran to its end; the report has the verdict */
   HEED_INVALID = -1,       /**< an argument is not valid; the report's text names it */
@@ -176,17 +151,13 @@ typedef struct heed_problem {
 /** Report of a check. It belongs to the caller, who frees it with heed_report_free(). */
 typedef struct heed_report heed_report;
 
-/** Checks backward(x, v) = J(x)^T v at the inputs x. x[i] points to the elements of input i, which
- * must be finite for a verdict other than HEED_WRONG. The elements are copied. `options` may be
- * NULL: the defaults. Returns a heed_status, or the positive code of the callback that ended the
- * check. Sets *report, also after a failure, except after HEED_OUT_OF_MEMORY and if `report` is
- * NULL. What is checked, and how many calls are made, is documented at check_vjp(). */
-HEED_API int heed_check_vjp(const heed_function* function, const void* const* x,
-                            const heed_check_options* options, heed_report** report);
-
-/** Checks the derivatives of `problem` at the inputs x, which are contiguous: what heed_check_vjp()
- * checks, and whether the results depend on the layout of the arrays or on earlier calls. Otherwise
- * as heed_check_vjp(). */
+/** Checks the derivatives of `problem` at the inputs x, and that its results do not depend on the
+ * layout of the arrays or on earlier calls. x[i] points to the elements of input i, contiguous in
+ * row-major order, which must be finite for a verdict other than HEED_WRONG. The elements are
+ * copied. `options` may be NULL: the defaults. Returns a heed_status, or the positive code of the
+ * callback that ended the check. Sets *report, also after a failure, except after
+ * HEED_OUT_OF_MEMORY and if `report` is NULL. check_vjp() documents what is checked, and how many
+ * calls are made. */
 HEED_API int heed_check(const heed_problem* problem, const void* const* x,
                         const heed_check_options* options, heed_report** report);
 

@@ -1,5 +1,6 @@
-/* Tests of the C interface of the gradient checker (autograd/check/heed_check.h), compiled as C11.
- * Prints each check that fails, and exits with 1 if there is one. */
+/* Tests of heed_check() (autograd/check/heed_check.h), compiled as C11: layouts, state between
+ * calls, invalid arguments, failing callbacks and threads. Prints each check that fails, and exits
+ * with 1 if there is one. */
 #include "autograd/check/heed_check.h"
 
 #include <math.h>
@@ -16,239 +17,324 @@ static void check(int ok, const char* what, int line) {
   ++failures;
 }
 
-/* y [2, 3] = softmax of each row of x [2, 3], times a [1]; z [] = the sum of the squares of x. */
+/* y [2, 3] = a * b; z [3, 2] = the transpose of sin(a). The inputs a and b are [2, 3]. */
 enum { kRows = 2, kColumns = 3, kSize = 6 };
 
-struct state {
-  int wrong;       /* 1: the backward pass lacks the sum over the row */
-  int forwards;    /* calls of the forward pass so far */
-  int backwards;   /* calls of the backward pass so far */
-  int fails_at;    /* the call that fails, counted from 1; 0: none */
-  int code;        /* the code that it returns */
-  int leave_empty; /* 1: the forward pass does not write z */
+static const int64_t kMatrix[] = {kRows, kColumns}, kTransposed[] = {kColumns, kRows};
+static const heed_shape kInputs[] = {{2, kMatrix}, {2, kMatrix}};
+static const heed_shape kOutputs[] = {{2, kMatrix}, {2, kTransposed}};
+static const double kA[] = {0.5, -1.25, 0.25, 2, 0.75, -0.5}, kB[] = {1.5, 0.5, -2, 1, -0.75, 3};
+static const void* const kX[] = {kA, kB};
+
+/* Mistakes of the functions below, and two ways that are right. */
+enum bug {
+  kRight,
+  kReadsDyWithStridesOfA,
+  kReadsBWithStridesOfA,
+  kRoundsAddressesDown,
+  kReadsForward,
+  kReadsZeroStridesAsOne,
+  kReadsMissingAsOne,
+  kIsZeroTheSecondTime,
+  kSavesOneInput,
+  kIsZeroForUsedDy,
+  kWritesEarlierGradient,
+  kWritesDy,
+  kWritesInput,
+  kWritesBesideInput,
+  kIgnoresDy,
+  kSquaresDy,
+  kIsSingleUse,
+  kAddsInAnyOrder,
+  kLeavesOutputEmpty,
+  kBugs
 };
 
-static int result(const struct state* s) {
-  return s->forwards + s->backwards == s->fails_at ? s->code : 0;
+struct state {
+  enum bug bug;
+  int calls;             /* calls of backward after the last forward */
+  int all_calls;         /* calls of backward */
+  int forwards;          /* calls of forward */
+  int fails_at;          /* the call that fails, counted from 1; 0: none */
+  int code;              /* the code that it returns */
+  double a[kSize];       /* input a of the last forward */
+  double used, used_now; /* an element of dy in earlier forwards, and after the last forward */
+  double* gradient;      /* the gradient that the last backward wrote */
+};
+
+/* Returns element [r, c] of a matrix with `columns` columns, which is read with the given strides.
+ */
+static double* element(enum bug bug, const heed_array* m, const int64_t* strides, int64_t columns,
+                       int64_t r, int64_t c) {
+  int64_t s[] = {columns, 1};
+  if (strides) memcpy(s, strides, sizeof s);
+  for (int i = 0; i < 2; ++i) {
+    if (bug == kReadsForward && s[i] < 0) s[i] = -s[i];
+    if (bug == kReadsZeroStridesAsOne && s[i] == 0) s[i] = 1;
+  }
+  double* first = m->data;
+  if (bug == kRoundsAddressesDown) first = (double*)((uintptr_t)first / 16 * 16);
+  return first + r * s[0] + c * s[1];
 }
 
-#define DEFINE_FUNCTIONS(T, EXP, forward, backward)                                             \
-  static void forward##_softmax(const T* x, T* y) {                                             \
-    for (int r = 0; r < kRows; ++r) {                                                           \
-      T sum = 0;                                                                                \
-      for (int c = 0; c < kColumns; ++c) sum += y[r * kColumns + c] = EXP(x[r * kColumns + c]); \
-      for (int c = 0; c < kColumns; ++c) y[r * kColumns + c] /= sum;                            \
-    }                                                                                           \
-  }                                                                                             \
-  static int forward(void* user, const void* const* inputs, void* const* outputs) {             \
-    struct state* s = user;                                                                     \
-    const T *x = inputs[0], *a = inputs[1];                                                     \
-    T *y = outputs[0], *z = outputs[1];                                                         \
-    forward##_softmax(x, y);                                                                    \
-    for (int k = 0; k < kSize; ++k) y[k] *= a[0];                                               \
-    if (!s->leave_empty) *z = 0;                                                                \
-    for (int k = 0; k < kSize; ++k) *z += x[k] * x[k];                                          \
-    ++s->forwards;                                                                              \
-    return result(s);                                                                           \
-  }                                                                                             \
-  static int backward(void* user, const void* const* inputs, const void* const* grad_outputs,   \
-                      void* const* grad_inputs) {                                               \
-    struct state* s = user;                                                                     \
-    const T *x = inputs[0], *a = inputs[1], *dy = grad_outputs[0], *dz = grad_outputs[1];       \
-    T *dx = grad_inputs[0], *da = grad_inputs[1], p[kSize];                                     \
-    forward##_softmax(x, p);                                                                    \
-    *da = 0;                                                                                    \
-    for (int r = 0; r < kRows; ++r) {                                                           \
-      T dot = 0;                                                                                \
-      for (int k = r * kColumns; k < (r + 1) * kColumns; ++k) dot += p[k] * dy[k];              \
-      *da += dot;                                                                               \
-      for (int k = r * kColumns; k < (r + 1) * kColumns; ++k)                                   \
-        dx[k] = a[0] * p[k] * (dy[k] - (s->wrong ? 0 : dot)) + 2 * x[k] * dz[0];                \
-    }                                                                                           \
-    ++s->backwards;                                                                             \
-    return result(s);                                                                           \
-  }
-DEFINE_FUNCTIONS(double, exp, forward64, backward64)
-DEFINE_FUNCTIONS(float, expf, forward32, backward32)
+static int result(const struct state* s) {
+  return s->forwards + s->all_calls == s->fails_at ? s->code : 0;
+}
 
-static const int64_t kMatrix[] = {kRows, kColumns};
-static const int64_t kOne[] = {1};
-static const heed_shape kInputs[] = {{2, kMatrix}, {1, kOne}};
-static const heed_shape kOutputs[] = {{2, kMatrix}, {0, NULL}};
-static const double kX[] = {0.5, -1.25, 0.25, 2, 0.75, -0.5}, kA[] = {1.5};
-static const float kX32[] = {0.5F, -1.25F, 0.25F, 2, 0.75F, -0.5F}, kA32[] = {1.5F};
-static const void* const kInputs64[] = {kX, kA};
+static int forward(void* user, const heed_array* inputs, const heed_array* outputs) {
+  struct state* s = user;
+  const int64_t* strides = inputs[0].strides;
+  const int64_t* of_b = s->bug == kReadsBWithStridesOfA ? strides : inputs[1].strides;
+  for (int r = 0; r < kRows; ++r)
+    for (int c = 0; c < kColumns; ++c) {
+      const double a = *element(s->bug, &inputs[0], strides, kColumns, r, c);
+      ((double*)outputs[0].data)[r * kColumns + c] =
+          a * *element(s->bug, &inputs[1], of_b, kColumns, r, c);
+      if (s->bug != kLeavesOutputEmpty) ((double*)outputs[1].data)[c * kRows + r] = sin(a);
+      s->a[r * kColumns + c] = a;
+    }
+  s->calls = 0;
+  if (s->used_now != 0) s->used = s->used_now;
+  if (s->bug == kWritesInput) *(double*)inputs[1].data += 1;
+  if (s->bug == kWritesBesideInput && strides) ((double*)inputs[0].data)[kSize * 2] = 1;
+  ++s->forwards;
+  return result(s);
+}
 
-static heed_function softmax(struct state* s) {
-  return (heed_function){HEED_FLOAT64, 2, kInputs, 2, kOutputs, forward64, backward64, s};
+static double dy_at(const struct state* s, const heed_array* dy, const int64_t* strides,
+                    int64_t columns, int64_t r, int64_t c) {
+  if (!dy->data) return s->bug == kReadsMissingAsOne;
+  const double e = *element(s->bug, dy, strides, columns, r, c);
+  return s->bug == kIgnoresDy ? 1 : s->bug == kSquaresDy ? e * e : e;
+}
+
+static int backward(void* user, const heed_array* inputs, const heed_array* grad_outputs,
+                    const heed_array* grad_inputs) {
+  struct state* s = user;
+  ++s->calls, ++s->all_calls;
+  if (s->bug == kIsSingleUse && s->calls > 1) return HEED_SINGLE_USE;
+  const heed_array *dy = &grad_outputs[0], *dz = &grad_outputs[1];
+  const int64_t* of_a = inputs[0].strides;
+  const int64_t* of_dy = s->bug == kReadsDyWithStridesOfA ? of_a : dy->strides;
+  const double used = dy->data ? *(double*)dy->data : 0;
+  const int is_zero = (s->bug == kIsZeroTheSecondTime && s->calls > 1) ||
+                      (s->bug == kIsZeroForUsedDy && used != 0 && used == s->used);
+  s->used_now = used;
+  double* const da = grad_inputs[0].data;
+  for (int r = 0; r < kRows; ++r)
+    for (int c = 0; c < kColumns; ++c) {
+      const int k = r * kColumns + c;
+      const double a =
+          s->bug == kSavesOneInput ? s->a[k] : *element(s->bug, &inputs[0], of_a, kColumns, r, c);
+      const double y = dy_at(s, dy, of_dy, kColumns, r, c);
+      const double z = dy_at(s, dz, dz->strides, kRows, c, r);
+      const double b = *element(s->bug, &inputs[1], inputs[1].strides, kColumns, r, c);
+      da[k] = is_zero ? 0 : y * b + z * cos(a);
+      if (s->bug == kAddsInAnyOrder) da[k] *= 1 + (s->all_calls % 3) * 0x1p-52;
+      ((double*)grad_inputs[1].data)[k] = y * a;
+    }
+  if (s->bug == kWritesDy && dy->data) *(double*)dy->data *= 2;
+  if (s->bug == kWritesEarlierGradient && s->gradient) s->gradient[2] = da[2];
+  s->gradient = da;
+  return result(s);
+}
+
+static heed_problem problem(struct state* s) {
+  return (heed_problem){.size = sizeof(heed_problem),
+                        .layouts = HEED_ALL_LAYOUTS,
+                        .num_inputs = 2,
+                        .input_shapes = kInputs,
+                        .num_outputs = 2,
+                        .output_shapes = kOutputs,
+                        .user = s,
+                        .forward = forward,
+                        .backward = backward};
 }
 
 static int has(const heed_report* report, const char* text) {
-  return strstr(heed_report_text(report), text) != NULL &&
-         strstr(heed_report_json(report), text) != NULL;
+  return strstr(heed_report_text(report), text) != NULL;
+}
+static int json_has(const heed_report* report, const char* text) {
+  return strstr(heed_report_json(report), text) != NULL;
 }
 
-static void test_verdicts(void) {
-  struct state s = {0};
-  heed_function f = softmax(&s);
+/* Checks that the problem has this verdict, and that its text contains `text`. */
+static void expect(const heed_problem* p, heed_verdict verdict, const char* text, int line) {
   heed_report* report = NULL;
-  CHECK(heed_check_vjp(&f, kInputs64, NULL, &report) == HEED_OK);
-  CHECK(heed_report_verdict(report) == HEED_RIGHT);
-  CHECK(strncmp(heed_report_text(report), "right: ", 7) == 0);
-  CHECK(strstr(heed_report_text(report), "in 7 of 7 entries") != NULL);
-  CHECK(strstr(heed_report_json(report), "{\"verdict\":\"right\"") != NULL);
+  check(heed_check(p, kX, NULL, &report) == HEED_OK, "HEED_OK", line);
+  check(heed_report_verdict(report) == verdict, "verdict", line);
+  check(has(report, text), text, line);
+  if (!has(report, text)) puts(heed_report_text(report));
+  heed_report_free(report);
+}
+#define EXPECT(p, verdict, text) expect((p), (verdict), (text), __LINE__)
+
+static void test_right(void) {
+  struct state s = {.bug = kRight};
+  heed_problem p = problem(&s);
+  EXPECT(&p, HEED_RIGHT,
+         " digits agree with differences in 12 of 12 entries; 12 of 12 wrong versions of the "
+         "gradient rejected, 0 equivalent; layouts 7 of 7, repeated 4 of 4; order 1, seed 1");
+  p.caller = "PyTorch", p.layouts -= HEED_NEGATIVE + HEED_OFFSET;
+  EXPECT(
+      &p, HEED_RIGHT,
+      "layouts 5 of 5, repeated 4 of 4; offset: not in PyTorch; negative strides: not in PyTorch");
+  p.layouts = 0;
+  EXPECT(&p, HEED_RIGHT, "layouts: not applicable, repeated 4 of 4; order 1");
+  s.bug = kIsSingleUse, p = problem(&s);
+  EXPECT(&p, HEED_RIGHT, "layouts 7 of 7, repeated 3 of 3; backward twice: single use; order 1");
+  s.bug = kAddsInAnyOrder, p = problem(&s);
+  EXPECT(&p, HEED_RIGHT, "repeated 4 of 4; equal calls differ by up to ");
+}
+
+static void test_wrong(void) {
+  static const char* const texts[kBugs] = {
+      [kReadsDyWithStridesOfA] =
+          "with the gradient of output 0 transposed in memory, backward returns ",
+      [kReadsBWithStridesOfA] = "with input 0 transposed in memory, forward returns ",
+      [kRoundsAddressesDown] =
+          "with the gradient of output 0 inside a larger array, backward returns ",
+      [kReadsForward] =
+          "with the gradient of output 0 with a negative stride, backward returns nan",
+      [kReadsZeroStridesAsOne] = "with the gradient of output 0 constant and with strides of 0, ",
+      [kReadsMissingAsOne] = "with the gradient of output 0 missing, backward returns ",
+      [kIsZeroTheSecondTime] = "the second backward after one forward returns 0 for input 0 at [",
+      [kSavesOneInput] = "backward at x, after forward at x and then at another point, returns ",
+      [kIsZeroForUsedDy] = "backward after a second forward, with an array of dy that was used ",
+      [kWritesEarlierGradient] =
+          "backward changes the gradient of input 0 at [0, 2], which an "
+          "earlier backward returned; it must return a new array",
+      [kWritesDy] = "backward changes the gradient of output 0 at [0, 0]; it must only read",
+      [kWritesInput] = "forward changes input 1 at [0, 0]; it must only read its arguments",
+      [kWritesBesideInput] = "forward changes memory beside input 0",
+      [kIgnoresDy] =
+          "backward is not linear in dy, the gradient of the output: for dy = 0 it "
+          "returns 2.377582562 for input 0 at [0, 0]",
+      [kSquaresDy] = "backward is not linear in dy, the gradient of the output: for dy = u + w it ",
+      [kLeavesOutputEmpty] = "not finite: output 1 at [0, 0]"};
+  for (enum bug bug = 0; bug < kBugs; ++bug) {
+    struct state s = {.bug = bug};
+    const heed_problem p = problem(&s);
+    if (texts[bug]) EXPECT(&p, HEED_WRONG, texts[bug]);
+  }
+}
+
+static void test_json(void) {
+  struct state s = {.bug = kReadsForward};
+  heed_problem p = problem(&s);
+  p.layouts -= HEED_MISSING;
+  heed_report* report = NULL;
+  CHECK(heed_check(&p, kX, NULL, &report) == HEED_OK);
+  CHECK(json_has(report, "{\"verdict\":\"wrong\""));
+  CHECK(json_has(report, "\"worst\":{\"input\":0,\"at\":["));
+  CHECK(json_has(report,
+                 "\"layouts\":{\"passed\":5,\"of\":6,\"not_applicable\":[\"missing gradient: not "
+                 "accepted\"]},\"repeated\":{\"passed\":4,\"of\":4,\"not_applicable\":[]},"
+                 "\"spread\":0.0,"));
   char calls[80];
   snprintf(calls, sizeof calls, "\"forward_calls\":%d,\"backward_calls\":%d}", s.forwards,
-           s.backwards);
-  CHECK(strstr(heed_report_json(report), calls) != NULL);
+           s.all_calls);
+  CHECK(json_has(report, calls));
   heed_report_free(report);
-
-  s.wrong = 1;
-  CHECK(heed_check_vjp(&f, kInputs64, NULL, &report) == HEED_OK);
-  CHECK(heed_report_verdict(report) == HEED_WRONG);
-  CHECK(has(report, "input 0 at ["));
-  CHECK(has(report, "for output 0 at ["));
-  CHECK(strstr(heed_report_json(report), "\"worst\":{\"input\":0,\"at\":[") != NULL);
-  heed_report_free(report);
-
-  const void* const inputs32[] = {kX32, kA32};
-  f.dtype = HEED_FLOAT32, f.forward = forward32, f.backward = backward32;
-  CHECK(heed_check_vjp(&f, inputs32, NULL, &report) == HEED_OK);
-  CHECK(heed_report_verdict(report) == HEED_WRONG);
-  heed_report_free(report);
-  s.wrong = 0;
-  CHECK(heed_check_vjp(&f, inputs32, NULL, &report) == HEED_OK);
-  CHECK(heed_report_verdict(report) == HEED_RIGHT);
-  heed_report_free(report);
-}
-
-static void test_not_finite(void) {
-  struct state s = {.leave_empty = 1};
-  heed_function f = softmax(&s);
-  heed_report* report = NULL;
-  CHECK(heed_check_vjp(&f, kInputs64, NULL, &report) ==
-        HEED_OK); /* the library has filled z with NaN */
-  CHECK(heed_report_verdict(report) == HEED_WRONG);
-  CHECK(has(report, "not finite: output 1 at []"));
-  heed_report_free(report);
-}
-
-static int constant(void* user, const void* const* inputs, void* const* outputs) {
-  (void)user, (void)inputs;
-  *(double*)outputs[0] = 1e20 + *(const double*)inputs[0];
-  return 0;
-}
-static int constant_gradient(void* user, const void* const* inputs, const void* const* grad_outputs,
-                             void* const* grad_inputs) {
-  (void)user, (void)inputs;
-  *(double*)grad_inputs[0] = *(const double*)grad_outputs[0];
-  return 0;
-}
-
-static void test_options_and_vacuous(void) {
-  const heed_shape shape[] = {{0, NULL}};
-  const double x = 1;
-  const void* const inputs[] = {&x};
-  const heed_function f = {HEED_FLOAT64, 1, shape, 1, shape, constant, constant_gradient, NULL};
-  heed_check_options options = HEED_CHECK_OPTIONS;
-  options.seed = 7;
-  heed_report* report = NULL;
-  CHECK(heed_check_vjp(&f, inputs, &options, &report) == HEED_OK);
-  CHECK(heed_report_verdict(report) == HEED_VACUOUS);
-  CHECK(strstr(heed_report_json(report), "\"seed\":7") != NULL);
-  heed_report_free(report);
-  CHECK(heed_check_vjp(&f, inputs, &options, NULL) == HEED_OK); /* nobody wants the report */
 }
 
 /* Checks that the arguments are refused with this text. */
-static void refused(const heed_function* f, const void* const* x, const heed_check_options* options,
+static void refused(const heed_problem* p, const void* const* x, const heed_check_options* options,
                     const char* text, int line) {
   heed_report* report = NULL;
-  const int status = heed_check_vjp(f, x, options, &report);
-  check(status == HEED_INVALID, "status == HEED_INVALID", line);
+  check(heed_check(p, x, options, &report) == HEED_INVALID, "HEED_INVALID", line);
   check(heed_report_verdict(report) == HEED_NOT_CHECKED, "HEED_NOT_CHECKED", line);
-  check(has(report, text), text, line);
+  check(has(report, text) && json_has(report, text), text, line);
+  if (!has(report, text)) puts(heed_report_text(report));
   heed_report_free(report);
 }
-#define REFUSED(f, x, options, text) refused((f), (x), (options), (text), __LINE__)
+#define REFUSED(p, text) refused((p), kX, NULL, (text), __LINE__)
 
-static void test_invalid_arguments(void) {
-  struct state s = {0};
-  const heed_function good = softmax(&s);
-  heed_function f = good;
-  REFUSED(NULL, kInputs64, NULL, "function is NULL");
-  f.forward = NULL;
-  REFUSED(&f, kInputs64, NULL, "forward is NULL");
-  f = good, f.backward = NULL;
-  REFUSED(&f, kInputs64, NULL, "backward is NULL");
-  f = good, f.dtype = 2;
-  REFUSED(&f, kInputs64, NULL, "dtype is 2; needs HEED_FLOAT64 or HEED_FLOAT32");
-  f = good, f.input_shapes = NULL;
-  REFUSED(&f, kInputs64, NULL, "input_shapes is NULL");
-  REFUSED(&good, NULL, NULL, "x[0] is NULL");
-  const void* const one[] = {kX, NULL};
-  REFUSED(&good, one, NULL, "x[1] is NULL");
+static void test_invalid_problems(void) {
+  struct state s = {.bug = kRight};
+  REFUSED(NULL, "heed_check: problem is NULL");
+  heed_problem p = problem(&s);
+  p.size = 8;
+  REFUSED(&p, "problem has size 8, needs 112 to 4096; set its member size to sizeof(heed_problem)");
+  p = problem(&s), p.forward = NULL;
+  REFUSED(&p, "forward is NULL");
+  p = problem(&s), p.backward = NULL;
+  REFUSED(&p, "backward and jvp are NULL");
+  p = problem(&s), p.dtype = 4;
+  REFUSED(&p, "dtype is 4; needs a heed_dtype");
+  p = problem(&s), p.layouts = 64;
+  REFUSED(&p, "layouts is 64; needs a sum of layouts, at most HEED_ALL_LAYOUTS, which is 63");
+  p = problem(&s), p.num_inputs = 3, p.input_shapes = NULL;
+  REFUSED(&p, "input_shapes is NULL");
+  p = problem(&s), p.plain = &p;
+  REFUSED(&p, "plain is only for float16 and bfloat16; set it to NULL");
+  struct {
+    heed_problem first;
+    int64_t added;
+  } later = {problem(&s), 1};
+  later.first.size = sizeof later;
+  REFUSED(&later.first, "has size 120, this library has 112; set the other members to 0");
+  p = problem(&s);
+  const void* const one[] = {kA, NULL};
+  refused(&p, NULL, NULL, "x[0] is NULL", __LINE__);
+  refused(&p, one, NULL, "x[1] is NULL", __LINE__);
   const int64_t negative[] = {2, -3}, many[] = {1, 1, 1, 1, 1, 1, 1, 1, 1},
                 huge[] = {1LL << 40, 1LL << 40};
-  heed_shape shapes[] = {{2, negative}, {1, kOne}};
-  f = good, f.input_shapes = shapes;
-  REFUSED(&f, kInputs64, NULL, "input 0 has the shape [2, -3]; needs sizes of at least 0");
+  heed_shape shapes[] = {{2, negative}, {2, kMatrix}};
+  p.input_shapes = shapes;
+  REFUSED(&p, "input 0 has the shape [2, -3]; needs sizes of at least 0");
   shapes[0] = (heed_shape){9, many};
-  REFUSED(&f, kInputs64, NULL, "input 0 has 9 axes, at most 8");
+  REFUSED(&p, "input 0 has 9 axes, at most 8");
   shapes[0] = (heed_shape){2, huge};
-  REFUSED(&f, kInputs64, NULL, "at most 2^40 elements");
+  REFUSED(&p, "at most 2^40 elements");
   shapes[0] = (heed_shape){2, NULL};
-  REFUSED(&f, kInputs64, NULL, "input 0: sizes is NULL");
-  heed_check_options options = HEED_CHECK_OPTIONS;
-  options.max_entries = 0;
-  REFUSED(&good, kInputs64, &options, "max_entries must be at least 1, got 0");
+  REFUSED(&p, "input 0: sizes is NULL");
   CHECK(heed_report_verdict(NULL) == HEED_NOT_CHECKED);
   CHECK(strcmp(heed_report_text(NULL), "") == 0 && strcmp(heed_report_json(NULL), "") == 0);
   heed_report_free(NULL);
 }
 
-/* The options of a later version, with a member more. */
-static void test_other_versions(void) {
-  struct state s = {0};
-  const heed_function f = softmax(&s);
+/* Options of this version, and of a later version that has a member more. */
+static void test_options(void) {
+  struct state s = {.bug = kRight};
+  const heed_problem p = problem(&s);
+  heed_check_options options = HEED_CHECK_OPTIONS;
+  options.max_entries = 0;
+  refused(&p, kX, &options, "max_entries must be at least 1, got 0", __LINE__);
   struct {
     heed_check_options first;
     int64_t added;
   } later = {{sizeof later, 7, 1000}, 0};
   heed_report* report = NULL;
-  CHECK(heed_check_vjp(&f, kInputs64, &later.first, &report) == HEED_OK);
-  CHECK(heed_report_verdict(report) == HEED_RIGHT);
-  CHECK(strstr(heed_report_json(report), "\"seed\":7") != NULL);
+  CHECK(heed_check(&p, kX, &later.first, &report) == HEED_OK);
+  CHECK(json_has(report, "\"seed\":7"));
   heed_report_free(report);
   later.added = 1LL << 56; /* the last byte counts, too */
-  REFUSED(&f, kInputs64, &later.first, "has size 32, this library has 24; set the other members");
+  refused(&p, kX, &later.first, "has size 32, this library has 24; set the other members",
+          __LINE__);
   const size_t sizes[] = {0, 8, 23, 4097, (size_t)-1};
   for (size_t i = 0; i < sizeof sizes / sizeof *sizes; ++i) {
     later.first.size = sizes[i];
-    REFUSED(&f, kInputs64, &later.first, "needs 24 to 4096; initialize it with HEED_CHECK_OPTIONS");
+    refused(&p, kX, &later.first, "needs 24 to 4096; initialize it with HEED_CHECK_OPTIONS",
+            __LINE__);
   }
 }
 
 static void test_failing_callbacks(void) {
-  for (int wrong = 0; wrong < 2; ++wrong) {
-    struct state s = {.wrong = wrong};
-    const heed_function f = softmax(&s);
-    CHECK(heed_check_vjp(&f, kInputs64, NULL, NULL) == HEED_OK);
-    const int calls = s.forwards + s.backwards;
-    CHECK(calls > 50);
-    for (int at = 1; at <= calls; ++at) {
-      s = (struct state){.wrong = wrong, .fails_at = at, .code = 42};
-      heed_report* report = NULL;
-      CHECK(heed_check_vjp(&f, kInputs64, NULL, &report) == 42);
-      CHECK(s.forwards + s.backwards == at);
-      CHECK(heed_report_verdict(report) == HEED_NOT_CHECKED);
-      CHECK(has(report, "ward returned 42, which ended the check"));
-      heed_report_free(report);
-    }
-    s = (struct state){.fails_at = 3, .code = -1};
+  struct state s = {.bug = kRight};
+  const heed_problem p = problem(&s);
+  CHECK(heed_check(&p, kX, NULL, NULL) == HEED_OK); /* nobody wants the report */
+  const int calls = s.forwards + s.all_calls;
+  CHECK(calls > 50);
+  for (int at = 1; at <= calls + 1; ++at) {
+    const int code = at <= calls ? 42 : -1;
+    s = (struct state){.fails_at = at <= calls ? at : 3, .code = code};
     heed_report* report = NULL;
-    CHECK(heed_check_vjp(&f, kInputs64, NULL, &report) == HEED_FAILED);
-    CHECK(has(report, "returned -1; it must return 0, or a positive number to end the check"));
+    CHECK(heed_check(&p, kX, NULL, &report) == (code > 0 ? code : HEED_FAILED));
+    CHECK(s.forwards + s.all_calls == s.fails_at);
+    CHECK(heed_report_verdict(report) == HEED_NOT_CHECKED);
+    CHECK(has(report, code > 0 ? "ward returned 42, which ended the check"
+                               : "returned -1; it must return 0, or a positive number"));
     heed_report_free(report);
   }
 }
@@ -256,10 +342,10 @@ static void test_failing_callbacks(void) {
 static int check_often(void* wrong) {
   int right = 1;
   for (int i = 0; i < 20; ++i) {
-    struct state s = {.wrong = wrong != NULL};
-    const heed_function f = softmax(&s);
+    struct state s = {.bug = wrong ? kReadsForward : kRight};
+    const heed_problem p = problem(&s);
     heed_report* report = NULL;
-    right = right && heed_check_vjp(&f, kInputs64, NULL, &report) == HEED_OK;
+    right = right && heed_check(&p, kX, NULL, &report) == HEED_OK;
     right = right && heed_report_verdict(report) == (wrong ? HEED_WRONG : HEED_RIGHT);
     heed_report_free(report);
   }
@@ -278,11 +364,11 @@ static void test_threads(void) {
 }
 
 int main(void) {
-  test_verdicts();
-  test_not_finite();
-  test_options_and_vacuous();
-  test_invalid_arguments();
-  test_other_versions();
+  test_right();
+  test_wrong();
+  test_json();
+  test_invalid_problems();
+  test_options();
   test_failing_callbacks();
   test_threads();
   if (failures == 0) puts("heed_check_test: all passed");

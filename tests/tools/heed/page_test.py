@@ -123,11 +123,9 @@ class Browser:
     def log(self, kind):
         return self.send("POST", "/se/log", {"type": kind})
 
-    def screen(self, width, height, dark=False):
-        self.devtools("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1,
-                      mobile=width < 600)
-        self.devtools("Emulation.setEmulatedMedia", features=[
-            {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}])
+    def screen(self, width, height):
+        self.devtools("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
+        self.devtools("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "light"}])
 
 
 # --- a synthetic study, whose numbers are all known
@@ -381,85 +379,6 @@ def check_scale(browser):
     check("the large map says so, too", browser.text(".large h4"), "L0H1: dL/dA, below 2 % of the color scale's limit")
 
 
-# --- accessibility
-COLORS_OF_TEXTS = """
-const style = getComputedStyle;
-const behind = (e) => (style(e).backgroundColor === "rgba(0, 0, 0, 0)" ? behind(e.parentElement) : style(e).backgroundColor);
-return [...document.querySelectorAll("body *")].filter((e) => e.checkVisibility() && !e.closest("option, script, noscript, style")
-  && (e.tagName === "SELECT" || [...e.childNodes].some((node) => node.nodeType === 3 && node.data.trim())))
-  .map((e) => [style(e).color, behind(e), e.tagName + " " + e.textContent.slice(0, 30)])"""
-
-
-def contrast(*colors):
-    """Returns the contrast of two colors "rgb(r, g, b)" (WCAG 2.2)."""
-    parts = [[int(x) / 255 for x in re.fullmatch(r"rgb\((\d+), (\d+), (\d+)\)", color).groups()] for color in colors]
-    low, high = sorted(sum(weight * (x / 12.92 if x <= 0.04045 else ((x + 0.055) / 1.055) ** 2.4)
-                           for weight, x in zip((0.2126, 0.7152, 0.0722), rgb)) for rgb in parts)
-    return (high + 0.05) / (low + 0.05)
-
-
-def check_themes(browser, path):
-    """Checks the dark theme of the system, and the contrast of all texts in both themes."""
-    script = ("const map = document.querySelector('canvas.map'); const sharp = map.width / map.clientWidth;"
-              "const pixels = new OffscreenCanvas(1, 1).getContext('2d', {willReadFrequently: true});"
-              "pixels.drawImage(map, 12 * sharp - map.width, -12 * sharp);"
-              "return getComputedStyle(document.body).backgroundColor + ' ' + pixels.getImageData(0, 0, 1, 1).data")
-    browser.open(path)
-    for dark, colors in ((True, "rgb(20, 23, 28) 75,81,91,255"), (False, "rgb(255, 255, 255) 187,187,187,255")):
-        browser.screen(1280, 1000, dark)
-        check("the page has the theme of the system", browser.wait(f"{script} === '{colors}'"))  # a frame later
-        browser.choose("Show", "dL/dA")  # has a map below 2 % of the limit
-        found = browser.run(COLORS_OF_TEXTS)
-        faults = [(color, back, text) for color, back, text in found if contrast(color, back) < 4.5]
-        check(f"each text has a contrast of 4.5, dark: {dark}", (faults[:5], len(found) > 300), ([], True))
-
-
-def check_keyboard(browser, path):
-    """Checks that Tab reaches every control, or one control of a group, in which arrow keys move."""
-    browser.open(path)
-    browser.run("document.addEventListener('focusin', (event) => event.target.reached = true)")
-    for _ in range(16):
-        browser.press("body", *["Tab"] * 20)
-    check_all(browser, [
-        ("Tab reaches every control", "[...document.querySelectorAll('button, select, input, summary, canvas.map, [tabindex=\"0\"]')]"
-         ".filter((e) => e.checkVisibility() && !e.reached && !e.closest('[role=radiogroup]')).map((e) => e.outerHTML.slice(0, 100))", []),
-        ("Tab reaches one small map of each group", "[...document.querySelectorAll('[role=radiogroup]')]"
-         ".map((g) => [...g.querySelectorAll('input')].filter((e) => e.reached).length)", [1] * 4),
-        ("every control has a name", "[...document.querySelectorAll('button, select, input, canvas.map, [role=region]')].filter((e) => "
-         "!(e.ariaLabel || e.textContent.trim() || e.closest('label')?.textContent.trim())).length", 0),
-        ("no focusable element is hidden", "[...document.querySelectorAll('[aria-hidden]')].every((e) => e.tabIndex < 0"
-         " && !e.querySelector('button, input, select, [tabindex]'))", True)])
-
-
-def check_phone(browser, paths):
-    """Checks widths and overlaps at 400 pixels, and that a table that scrolls shows that it does."""
-    browser.screen(400, 800)
-    for path in paths:
-        browser.open(path)
-        check_all(browser, [
-            ("nothing is wider than the screen of a phone", "[document.documentElement.scrollWidth, window.innerWidth]", [400, 400]),
-            ("a map is as wide as the screen", "document.querySelector('canvas.map').clientWidth > 300", True),
-            ("no view overlaps another one", "[...document.querySelectorAll('.view, .section > *, #summary, #controls, #about')]"
-             ".map((e) => [e, e.getBoundingClientRect()]).flatMap(([a, p], _, boxes) => boxes.filter(([b, q]) => a !== b && !a.contains(b)"
-             " && !b.contains(a) && p.height && q.height && p.top < q.bottom - 1 && q.top < p.bottom - 1 && p.left < q.right - 1"
-             " && q.left < p.right - 1).map(([b]) => a.className + '|' + b.className))", [])])
-    shot = ("const s = document.querySelector('#words .scroll'); s.scrollIntoView({block: 'center'}); s.scrollLeft = arguments[0];"
-            "const b = s.getBoundingClientRect(); return [b.left, b.top, b.width, s.scrollWidth]")
-    for at, shaded in ((0, (False, True)), (10000, (True, False))):
-        left, top, width, scrolled = browser.run(shot, at)
-        edges = tuple(colors_right_of(browser, x, top + 1) > 3 for x in (left, left + width - 12))
-        check("a shadow shows at which side a table continues", (edges, scrolled > width + 20), (shaded, True))
-    check("a table that scrolls has a name that says so", "scrolls sideways" in browser.run("return document.querySelector('.scroll').ariaLabel"))
-
-
-def colors_right_of(browser, x, y):
-    """Returns how many colors the 12 pixels of the screen have that begin at (x, y)."""
-    return browser.run("const image = new Image(); image.src = 'data:image/png;base64,' + arguments[0]; await image.decode();"
-                       "const pixels = new OffscreenCanvas(12, 1).getContext('2d'); pixels.drawImage(image, -arguments[1], -arguments[2]);"
-                       "const d = new Uint32Array(pixels.getImageData(0, 0, 12, 1).data.buffer); return new Set(d).size",
-                       browser.send("GET", "/screenshot"), int(x), int(y))
-
-
 def check_quiet(browser, path):
     check("the console is empty", [entry["message"] for entry in browser.log("browser")], [])
     urls = [message["params"]["request"]["url"] for entry in browser.log("performance")
@@ -486,9 +405,6 @@ def test_in(browser, folder):
     check("names of blocks of tokens", browser.text("output.readout").split(": A")[0], f"L0H0, query 4-5 “{HOSTILE[4].replace(' ', '␣')} "
           f"{HOSTILE[5].replace(' ', '␣')}”, key 2-3 “␣\\n”")
     check("blocks are explained", "A cell covers 2 × 2 tokens: the value of" in browser.text(".pane"))
-    check_themes(browser, paths["two"])
-    check_keyboard(browser, paths["two"])
-    check_phone(browser, paths.values())
     check("no page has errors", [entry for entry in browser.log("browser") if entry["level"] == "SEVERE"], [])
 
 

@@ -52,18 +52,17 @@ void xavier_uniform(const Tensor& p, Generator& g) {
   uniform(p, -bound, bound, g);
 }
 
-void kaiming_uniform(const Tensor& p, double a, Generator& g) {
-  check_is_matrix("kaiming_uniform", p);
-  if (p.numel() == 0) return;
-  const double gain = std::sqrt(2.0 / (1.0 + a * a));
-  const double bound = std::sqrt(3.0) * (gain / std::sqrt(double(p.size(1))));
-  uniform(p, -bound, bound, g);
-}
-
 void linear(const Tensor& weight, const Tensor& bias, Generator& g) {
-  kaiming_uniform(weight, std::sqrt(5.0), g);
-  if (!bias.defined()) return;
+  check_is_matrix("linear", weight);
   const double in = double(weight.size(1));
+  // PyTorch computes the bound of the weight as that of He et al. (2015) for a leaky ReLU with
+  // slope sqrt(5), which rounds differently.
+  const double slope = std::sqrt(5.0), gain = std::sqrt(2.0 / (1.0 + slope * slope));
+  if (weight.numel() > 0) {
+    const double bound = std::sqrt(3.0) * (gain / std::sqrt(in));
+    uniform(weight, -bound, bound, g);
+  }
+  if (!bias.defined()) return;
   const double bound = in > 0 ? 1 / std::sqrt(in) : 0;
   uniform(bias, -bound, bound, g);
 }

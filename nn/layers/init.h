@@ -28,13 +28,10 @@ void normal(const Tensor& p, double mean, double std_dev, Generator& g = default
 /// Draws a matrix [out, in] from U(-x, x) with x = sqrt(6 / (in + out)) (Glorot & Bengio 2010).
 /// Throws ShapeError unless p has rank 2.
 void xavier_uniform(const Tensor& p, Generator& g = default_generator());
-/// Draws a matrix [out, in] from U(-x, x) with x = sqrt(3) * sqrt(2 / (1 + a^2)) / sqrt(in) (He et
-/// al. 2015, for a leaky ReLU with negative slope a). Throws ShapeError unless p has rank 2.
-void kaiming_uniform(const Tensor& p, double a, Generator& g = default_generator());
 
-/// Initializes a linear layer like torch.nn.Linear. Draws `weight` [out, in] with
-/// kaiming_uniform() and a = sqrt(5), which is U(-w, w) with w = 1/sqrt(in). If `bias` [out] is
-/// defined, then draws it from U(-w, w), too. Throws ShapeError unless `weight` has rank 2.
+/// Initializes a linear layer like torch.nn.Linear. Draws `weight` [out, in] and then `bias` [out],
+/// if it is defined, from U(-w, w) with w = 1/sqrt(in). Throws ShapeError unless `weight` has
+/// rank 2.
 void linear(const Tensor& weight, const Tensor& bias, Generator& g = default_generator());
 
 /// Initializes the parameters of a model like GPT-2 (Radford et al. 2019; nanoGPT). The parameters

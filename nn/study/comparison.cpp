@@ -33,7 +33,9 @@ std::vector<std::pair<std::string, std::string>> options_of(RunConfig config) {
 
 // Sets the members of a group and of its runs that are computed from the runs.
 void finish_group(RunGroup& group, const ComparedQuantity& of) {
-  group.name = group.options.empty() ? "all runs" : group.options_text();
+  for (const auto& [key, value] : group.options)
+    group.name += (group.name.empty() ? "" : ", ") + key + "=" + value;
+  if (group.options.empty()) group.name = "all runs";
   std::vector<double> bests;
   std::vector<const StepSeries*> series;
   for (ComparedRun& run : group.runs) {
@@ -69,12 +71,6 @@ ComparedRun read_compared(const std::filesystem::path& folder, const ComparedQua
   if (result) run.seconds = result->seconds.value_or(NAN);
   run.final = of.rises() ? run.accuracy : end.loss;
   return run;
-}
-
-std::string RunGroup::options_text() const {
-  std::string text;
-  for (const auto& [key, value] : options) text += (text.empty() ? "" : ", ") + key + "=" + value;
-  return text;
 }
 
 MeanError RunGroup::mean(double ComparedRun::*number) const {

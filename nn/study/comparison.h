@@ -64,8 +64,6 @@ struct RunGroup {
 
   /// Returns the mean of a number over the runs in which it is finite.
   MeanError mean(double ComparedRun::*number) const;
-  /// Returns the options as text, or "" if there are none.
-  std::string options_text() const;
   /// Returns the value of an option, which must be in `options`.
   const std::string& value(const std::string& option) const;
 };

@@ -17,8 +17,9 @@ struct Panel {
   /// Size of the matrix, each at least 1.
   int rows = 0, cols = 0;
   ///@}
-  std::vector<float> values;              ///< [rows, cols], row by row
-  std::vector<std::uint8_t> masked = {};  ///< [rows, cols], 1 if the cell is masked; or empty
+  std::vector<float> values;  ///< [rows, cols], row by row
+  /// [rows, cols], 1 if the cell is masked: light gray, and its value is ignored; or empty.
+  std::vector<std::uint8_t> masked = {};
 };
 
 /// Colors of a heat map.
@@ -49,8 +50,6 @@ struct HeatmapGrid {
   /// (color_range.h) chooses the scale, and the text at the color bar states the choice. The title
   /// of a panel whose largest value is below 2 % of the limit states this.
   std::optional<double> limit = {};
-  /// Name of masked cells, in the legend. They are light gray, and their values are ignored.
-  std::string masked = "masked";
   /// True: prints the value in each cell. If the cells would be too small for values, no values are
   /// printed, and a sentence in the caption states the reason.
   bool print_values = false;

@@ -43,7 +43,7 @@ std::vector<LegendLine> legend_of(const HeatmapGrid& grid) {
       not_finite = not_finite || (!hidden && !std::isfinite(panel.values[i]));
     }
   std::vector<LegendLine> lines;
-  if (masked) lines.push_back({LegendLine::kMasked, "gray: " + grid.masked});
+  if (masked) lines.push_back({LegendLine::kMasked, "gray: masked"});
   if (not_finite)
     lines.push_back(
         {LegendLine::kNotFinite, masked ? "dark gray: not finite" : "gray: not finite"});

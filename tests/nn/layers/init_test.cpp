@@ -60,7 +60,7 @@ TEST_CASE("initializers throw for invalid arguments and draw nothing") {
   Generator g(3), untouched(3);
   CHECK_THROWS_WITH(init::xavier_uniform(leaf({5}), g),
                     "xavier_uniform: needs a matrix [out, in], got [5]");
-  CHECK_THROWS_AS(init::kaiming_uniform(leaf({}), 0, g), ShapeError);
+  CHECK_THROWS_AS(init::linear(leaf({}), {}, g), ShapeError);
   CHECK_THROWS_AS(init::normal(zeros({2}, int64), 0, 1, g), DTypeError);
   CHECK_THROWS_AS(init::uniform(leaf({2}), 1, 0, g), ValueError);
   CHECK_THROWS_AS(init::gpt2({}, 0, g), ValueError);

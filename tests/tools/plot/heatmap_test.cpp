@@ -66,7 +66,7 @@ TEST_CASE("a heat map can be drawn if all values are 0 or all are NaN", "[plot]"
 
 TEST_CASE("masked cells are light gray", "[plot]") {
   constexpr int kCell = 56 * 56;
-  HeatmapGrid grid{.panels = {panel(8, 8, 1)}, .masked = "after the query"};
+  HeatmapGrid grid{.panels = {panel(8, 8, 1)}};
   grid.panels[0].values[0] = 0.5f;
   std::vector<std::uint8_t>& masked = grid.panels[0].masked;
   masked.assign(64, 0);
@@ -78,7 +78,7 @@ TEST_CASE("masked cells are light gray", "[plot]") {
   CHECK(count(gray, kMaskedGray) < 2 * kCell + 500);  // two cells and the swatch of the legend
   CHECK(count(gray, viridis(1)) >= 61 * kCell);
   CHECK(count(gray, viridis(0.5)) >= kCell);
-  CHECK(has_text(gray, "gray: after the query"));
+  CHECK(has_text(gray, "gray: masked"));
 
   grid.panels[0].values[3] = std::numeric_limits<float>::infinity();
   const Image both = draw_heatmap(grid);
@@ -204,20 +204,6 @@ TEST_CASE("a large grid shrinks to blocks that keep the extreme value", "[plot]"
   CHECK(blank.width() > 1200);
   grid.panels[63].values[511 * 512 + 7] = -4;  // one of 16.8 million values
   CHECK(count(draw_heatmap(grid), diverging(-1)) == count(blank, diverging(-1)) + 1);
-
-  // One NaN makes one pixel gray, so moving the NaN to another panel changes two pixels.
-  const auto with_nan = [&](std::size_t p) {
-    HeatmapGrid other = grid;
-    other.panels[p].values[77] = std::numeric_limits<float>::quiet_NaN();
-    return draw_heatmap(other);
-  };
-  const Image one = with_nan(5), another = with_nan(40);
-  REQUIRE(one.width() == another.width());
-  int changed = 0;
-  for (int y = 0; y < one.height(); ++y) {
-    for (int x = 0; x < one.width(); ++x) changed += !(one.at(x, y) == another.at(x, y));
-  }
-  CHECK(changed == 2);
 }
 
 TEST_CASE("labels are thinned until they fit", "[plot]") {
@@ -228,20 +214,6 @@ TEST_CASE("labels are thinned until they fit", "[plot]") {
   CHECK(label_step(0.5, 26) == 100);
   for (const double pitch : {0.25, 1.0, 3.0, 7.5, 100.0})
     CHECK(label_step(pitch, 30) * pitch >= 30);
-
-  // If there are 16 labels, all are drawn, so changing any label changes the picture. If there are
-  // 512 labels, most are left out.
-  const auto with_label = [](int size, int changed) {
-    const auto n = std::size_t(size);
-    HeatmapGrid grid{.panels = {panel(size, size)}, .row_labels = std::vector<std::string>(n, "a")};
-    if (changed >= 0) grid.row_labels[std::size_t(changed)] = "b";
-    return draw_heatmap(grid);
-  };
-  const Image small = with_label(16, -1), large = with_label(512, -1);
-  for (const int i : {0, 7, 15}) CHECK_FALSE(same(small, with_label(16, i)));
-  CHECK_FALSE(same(large, with_label(512, 0)));
-  CHECK_FALSE(same(large, with_label(512, 100)));
-  CHECK(same(large, with_label(512, 101)));
 }
 
 TEST_CASE("all text of a heat map is inside the picture, does not overlap, and is large enough",

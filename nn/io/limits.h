@@ -1,4 +1,4 @@
-// Limits of the readers of files. nn/io/README.md explains each of them.
+// Limits of the readers of files.
 #pragma once
 
 #include <cstddef>

@@ -76,28 +76,4 @@ TEST_CASE("dropout keeps the same elements on every SIMD target, also at the thr
   });
 }
 
-TEST_CASE("dropout keeps a fraction 1 - p, independently for neighbors and keys") {
-  const std::size_t n = 1000000;
-  for (const double p : {0.1, 0.5, 0.9}) {
-    std::vector<uint8_t> a(n), b(n);
-    DropoutMask(1, p).keep(0, a);
-    DropoutMask(2, p).keep(0, b);
-    double kept = 0, neighbors = 0, keys = 0;
-    for (std::size_t i = 0; i < n; ++i) {
-      kept += a[i];
-      neighbors += a[i] * a[(i + 1) % n];
-      keys += a[i] * b[i];
-    }
-    const double q = 1 - p, size = double(n);
-    const auto within = [size](double count, double probability, double sigmas) {
-      return std::abs(count - size * probability) <=
-             sigmas * std::sqrt(size * probability * (1 - probability));
-    };
-    CAPTURE(p, kept, neighbors, keys);
-    CHECK(within(kept, q, 4));
-    CHECK(within(neighbors, q * q, 6));  // 6 sigmas, because neighboring products share an element
-    CHECK(within(keys, q * q, 4));
-  }
-}
-
 }  // namespace

@@ -96,30 +96,6 @@ TEST_CASE("einsum agrees with its definition on random equations", "[einsum]") {
   }
 }
 
-TEST_CASE("einsum accepts the equations of the notebooks without changes", "[einsum]") {
-  const std::int64_t B = 2, Q = 3, K = 4, H = 2, D = 5, M = 6;
-  const Tensor x = normal({B, Q, M}), w = normal({H, M, D}), q = normal({B, Q, H, D});
-  const Tensor k = normal({B, K, H, D}), p = normal({B, H, Q, K}), w_out = normal({H, D, M});
-  CHECK(nearly(
-      einsum("batch posn d_model, nheads d_model d_head -> batch posn nheads d_head", {x, w}),
-      by_loops("bpm,hmd->bphd", {x, w})));
-  CHECK(
-      nearly(einsum("batch posn_Q nheads d_head, batch posn_K nheads d_head -> batch nheads posn_Q "
-                    "posn_K",
-                    {q, k}),
-             by_loops("bqhd,bkhd->bhqk", {q, k})));
-  CHECK(
-      nearly(einsum("batch posn_K nheads d_head, batch nheads posn_Q posn_K -> batch posn_Q nheads "
-                    "d_head",
-                    {k, p}),
-             by_loops("bkhd,bhqk->bqhd", {k, p})));
-  CHECK(nearly(einsum("batch posn_Q nheads d_head, nheads d_head d_model -> batch posn_Q d_model",
-                      {q, w_out}),
-               by_loops("bqhd,hdm->bqm", {q, w_out})));
-  CHECK(nearly(einsum("nqhd,nkhd->nhqk", {q, k}), by_loops("nqhd,nkhd->nhqk", {q, k})));
-  CHECK(nearly(einsum("nhql,nlhd->nqhd", {p, k}), by_loops("nhql,nlhd->nqhd", {p, k})));
-}
-
 TEST_CASE("einsum accepts letters or names, spaces, and NumPy's implicit output", "[einsum]") {
   const Tensor a = normal({2, 3}), b = normal({3, 4});
   const Tensor product = matmul(a, b);
@@ -151,10 +127,6 @@ TEST_CASE("einsum points at a bad label", "[einsum]") {
         "einsum: '1' is not a label: labels are letters; did you mean 'l'?\n"
         "  nhq1,nlhd->nqhd\n"
         "     ^");
-  CHECK(message<ValueError>("nqhd,nkhd->nhq1", {s, s}) ==
-        "einsum: '1' is not a label: labels are letters; did you mean 'l'?\n"
-        "  nqhd,nkhd->nhq1\n"
-        "                ^");
   CHECK(message<ValueError>("i\xC3\xA9j,j\xC3\xA9->i", {s, s}) ==
         "einsum: '\xC3\xA9' is not a label: labels are letters\n"
         "  i\xC3\xA9j,j\xC3\xA9->i\n"
@@ -175,18 +147,6 @@ TEST_CASE("einsum points at a bad label", "[einsum]") {
   CHECK(message<ValueError>("ij->ii", {{2, 2}}) ==
         "einsum: label 'i' appears twice in a term; each axis of a term needs its own label\n"
         "  ij->ii\n"
-        "       ^");
-  CHECK(message<ValueError>("row column, row row -> column", {{2, 2}, {2, 2}}) ==
-        "einsum: label 'row' appears twice in a term; each axis of a term needs its own label\n"
-        "  row column, row row -> column\n"
-        "                  ^");
-  CHECK(message<ValueError>("ij->i->j", {{2, 2}}) ==
-        "einsum: '-' is not a label: labels are letters\n"
-        "  ij->i->j\n"
-        "       ^");
-  CHECK(message<ValueError>("ij->i,j", {{2, 2}}) ==
-        "einsum: ',' is not a label: labels are letters\n"
-        "  ij->i,j\n"
         "       ^");
   CHECK(message<ValueError>("d_in d_out", {{2, 2}}) ==
         "einsum: named labels need '->' and an output\n"

@@ -178,22 +178,6 @@ TEST_CASE("randint covers the whole of int64 and both widths of its range") {
         std::int64_t(reference.next_u64() % (std::uint64_t{1} << 32)));
 }
 
-TEST_CASE("the float32 block transform is accurate: within 3e-6 of the same draws in float64") {
-  Generator g(12), words(12);
-  const std::size_t n = 16 * 20000;
-  const std::vector<float> x = normal(g, n);
-  const std::vector<float> u = uniform(words, n);
-  std::size_t wrong = 0;
-  for (std::size_t i = 0; i < n; ++i) {
-    const std::size_t j = i % 16 < 8 ? i : i - 8;
-    const double radius = std::sqrt(-2 * std::log(1.0 - double(u[j])));
-    const double angle = 6.283185307179586 * double(u[j + 8]);
-    const double exact = radius * (i % 16 < 8 ? std::cos(angle) : std::sin(angle));
-    if (!(std::abs(double(x[i]) - exact) <= 3e-6)) ++wrong;
-  }
-  CHECK(wrong == 0);
-}
-
 TEST_CASE("multinomial draws in proportion to the weights, never an index of weight 0") {
   Generator g(2);
   const std::vector<double> p = {0, 1, 0, 3, 0};  // the weights need not sum to 1

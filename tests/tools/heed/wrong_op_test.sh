@@ -16,19 +16,14 @@ has_line() { ok grep -Eq -- "$1" out; }
 number='-?[0-9]+(\.[0-9]+)?(e[-+][0-9]+)?'
 for oracle in both fd dual; do
   run '' 0 --oracle $oracle
-  for mutant in sign factor dropped_term; do
-    run $mutant 1 --oracle $oracle
-    has_line "FAILED wrong_op, sample 'rows', layout contiguous: order 1: "
-    has_line "input 0 at \[[01], [0-2]\]: backward returns $number, (differences|dual numbers) give $number for output \[[01], [0-2]\]"
-    has_line "^  (differences|dual numbers), [1-9] of 9 entries compared; the worst: input 0 at \[[01], [0-2]\]: engine $number, oracle $number, terms $number, tolerance $number, .*digits"
-    has_line "^  repeat with: heed gradcheck wrong_op --order 1 --seed 1( |$)"
-  done
-  run missing_unbroadcast 1 --oracle $oracle
-  has_line "input 1 at \[[0-2]\]: backward returns $number, (differences|dual numbers) give $number for output \[[01], [0-2]\]"
+  run sign 1 --oracle $oracle
+  has_line "FAILED wrong_op, sample 'rows', layout contiguous: order 1: "
+  has_line "input 0 at \[[01], [0-2]\]: backward returns $number, (differences|dual numbers) give $number for output \[[01], [0-2]\]"
+  has_line "^  (differences|dual numbers), [1-9] of 9 entries compared; the worst: input 0 at \[[01], [0-2]\]: engine $number, oracle $number, terms $number, tolerance $number, .*digits"
+  has_line "^  repeat with: heed gradcheck wrong_op --order 1 --seed 1( |$)"
   # If the shape of a gradient is wrong, no values are compared, and the message contains both shapes.
   run wrong_shape 1 --oracle $oracle
   has_line "FAILED wrong_op, sample 'rows', layout contiguous: order 1: threw .*its vjp returned a gradient of shape \[2, 3\] for input 1, needs \[3\]"
-  has_line "^  repeat with: heed gradcheck wrong_op --order 1 --seed 1( |$)"
 done
 
 run sign 1 --json
@@ -43,7 +38,7 @@ expect 0 gradcheck kinked
 has_line "^[1-9][0-9]* input entries were on a kink and were moved off it"
 
 # If several ops are checked, only wrong_op fails. If wrong_op has no error, all pass.
-HEED_WRONG_OP=factor expect 1 gradcheck add wrong_op exp --order 1
+HEED_WRONG_OP=sign expect 1 gradcheck add wrong_op exp --order 1
 ok test "$(grep -c '  FAILED$' out)" == 1
 has_line '^wrong_op .*  FAILED$'
 expect 0 gradcheck add wrong_op exp --order 1

@@ -1,5 +1,4 @@
-// Tests of head scores on patterns with known scores, and of identities that the gradients of
-// attention fulfill in a float64 model.
+// Tests of head scores on patterns with known scores, of dL/dS, and of the value of a study.
 #include "nn/lab.h"
 #include "tests/support/catch.h"
 #include "tests/support/layouts.h"
@@ -53,17 +52,6 @@ struct Studied {
     for (const NamedTensor& a : to_named(study(model, one, o))) found[a.name] = a.tensor;
     return found;
   }
-  // Returns the logits, and the gradient of the loss with respect to each parameter, by name.
-  std::map<std::string, Tensor> gradients(const ForwardContext& ctx = {}) {
-    const Tensor logits = model.forward(one.inputs, ctx);
-    backward(cross_entropy(logits, one.targets));
-    std::map<std::string, Tensor> found{{"logits", logits.detach()}};
-    for (const NamedTensor& p : parameters(model)) {
-      found[p.name] = p.tensor.grad();
-      p.tensor.zero_grad();
-    }
-    return found;
-  }
 };
 
 TEST_CASE("dL/dS: rows sum to 0, masked entries are 0, and it is A (dL/dA - dO . O)") {
@@ -85,99 +73,6 @@ TEST_CASE("dL/dS: rows sum to 0, masked entries are 0, and it is A (dL/dA - dO .
       CHECK(largest(ds - a * (da - unsqueeze(rows, -1))) <= 1e-12 * scale);
       const Tensor dv = by_head("hook_v_grad");  // A^T dO
       CHECK(largest(matmul(mT(a), dz) - dv) <= 1e-12 * std::max(largest(dv), 1e-12));
-    }
-  }
-}
-
-// Returns the largest difference of corresponding entries of a and b, relative to the largest entry
-// of their tensor in a.
-double largest_difference(const std::map<std::string, Tensor>& a,
-                          const std::map<std::string, Tensor>& b) {
-  REQUIRE(a.size() == b.size());
-  double error = 0;
-  for (const auto& [name, x] : a) {
-    INFO(name);
-    const double difference = largest(x - b.at(name)) / largest(x);
-    CHECK(std::isfinite(difference));
-    error = std::max(error, difference);
-  }
-  return error;
-}
-
-TEST_CASE("a constant added to a row of scores changes no output and no gradient") {
-  Studied t;
-  const auto plain = t.gradients();
-  const Tensor rows = 3.0 * randn({3, 8, 1}, float64), keys = randn({3, 1, 8}, float64);
-  CHECK(largest_difference(plain, t.gradients({.bias = ScoreBias(rows)})) <= 1e-12);
-  CHECK(largest_difference(plain, t.gradients({.bias = ScoreBias(keys)})) >
-        1e-3);  // the bias differs within a row
-  Probe probe;  // if scores are replaced, the fused kernel is not used
-  for (const char* site : {"blocks.0.attn.hook_attn_scores", "blocks.1.attn.hook_attn_scores"})
-    probe.replace(site, [&](const Tensor& scores) { return scores + rows; });
-  CHECK(largest_difference(plain, t.gradients({.probe = &probe})) <= 1e-12);
-}
-
-TEST_CASE("permuted heads have permuted gradients") {
-  Transformer::Options o = small_options();
-  o.positions = Positions::kRope;  // without RoPE the gradient of b_K is only rounding error
-  Studied t(o), permuted(o);
-  const auto shuffle = [](const Tensor& x, int axis) {
-    return index_select(x, axis, from_data(std::vector<std::int64_t>{2, 0, 1}, {3}));
-  };
-  const auto shuffled = [&](const AttentionWeights& w) {
-    HeadWeights h = by_head(w, t.model.options.attention);
-    for (Tensor* x : {&h.W_Q, &h.W_K, &h.W_V, &h.W_O, &h.b_Q, &h.b_K, &h.b_V}) *x = shuffle(*x, 0);
-    return packed(h);
-  };
-  {
-    const NoGrad guard;
-    const auto from = parameters(t.model), to = parameters(permuted.model);
-    for (std::size_t i = 0; i < from.size(); ++i) copy_(to[i].tensor, from[i].tensor);
-    for (std::size_t l = 0; l < 2; ++l) {
-      const AttentionWeights& w = t.model.blocks[l].attn.weights;
-      init::normal(w.in_proj_bias, 0, 1);
-      const AttentionWeights new_order = shuffled(w), into = permuted.model.blocks[l].attn.weights;
-      copy_(into.in_proj_weight, new_order.in_proj_weight);
-      copy_(into.in_proj_bias, new_order.in_proj_bias);
-      copy_(into.out_proj_weight, new_order.out_proj_weight);
-    }
-  }
-
-  auto before = t.gradients();
-  const auto after = permuted.gradients();
-  CHECK(largest_difference(before, after) > 1e-3);
-  for (const std::string block : {"blocks.0.", "blocks.1."}) {
-    Tensor &in = before[block + "qkv.weight"], &bias = before[block + "qkv.bias"],
-           &out = before[block + "proj.weight"];
-    const AttentionWeights g =
-        shuffled({.in_proj_weight = in, .in_proj_bias = bias, .out_proj_weight = out});
-    in = g.in_proj_weight, bias = g.in_proj_bias, out = g.out_proj_weight;
-  }
-  CHECK(largest_difference(before, after) <= 1e-12);
-
-  auto inside = t.arrays({}), inside_after = permuted.arrays({});
-  for (auto& [name, x] : inside) {
-    if (name.find(".attn.") != std::string::npos) x = shuffle(x, x.size(1) == 3 ? 1 : 2);
-    if (name.ends_with("scores"))  // tril() sets the -inf of masked scores to 0
-      x = tril(x), inside_after[name] = tril(inside_after[name]);
-  }
-  CHECK(largest_difference(inside, inside_after) <= 1e-12);
-}
-
-TEST_CASE("the bias of the keys has gradient 0, except with RoPE") {
-  // Without RoPE the bias b of the keys adds the constant q_i . b to row i of the scores. RoPE
-  // rotates b by an angle that depends on the key's position, so that the term is not constant.
-  for (const Positions positions : {Positions::kLearned, Positions::kRope}) {
-    Transformer::Options o = small_options();
-    o.positions = positions;
-    Studied t(o);
-    for (Block& block : t.model.blocks) init::normal(block.attn.weights.in_proj_bias, 0, 1);
-    const auto all = t.gradients();
-    for (const char* name : {"blocks.0.qkv.bias", "blocks.1.qkv.bias"}) {
-      const Tensor g = all.at(name);  // [3 H d]: q, k, v
-      const double keys = largest(slice(g, 0, 12, 24)) / largest(g);
-      CAPTURE(name, positions, keys);
-      CHECK((positions == Positions::kRope ? keys > 1e-3 : keys <= 1e-13));
     }
   }
 }

@@ -67,26 +67,6 @@ TEST_CASE("markov: the optimum equals Bayes' rule over all paths", "[tasks][mark
   REQUIRE(task->info().references.at("unigram rule") == Approx(unigram).epsilon(1e-12));
 }
 
-TEST_CASE("markov: known losses by position", "[tasks][markov]") {
-  // If mean_to(t) is the mean loss of positions 1 to t, the loss at position t is t * mean_to(t) -
-  // (t - 1) * mean_to(t - 1).
-  const auto mean_to = [](std::int64_t T) { return make_markov({.context = T})->info().optimal; };
-  const auto at = [&](std::int64_t t) {
-    return double(t) * mean_to(t) - (t > 1 ? double(t - 1) * mean_to(t - 1) : 0);
-  };
-  REQUIRE(at(1) == Approx(0.693147).margin(5e-7));
-  REQUIRE(at(2) == Approx(0.664831).margin(5e-7));
-  REQUIRE(at(3) == Approx(0.621227).margin(5e-7));
-  REQUIRE(at(4) == Approx(0.604281).margin(5e-7));
-  REQUIRE(at(5) == Approx(0.586779).margin(5e-7));
-  REQUIRE(at(10) == Approx(0.547827).margin(5e-7));
-  REQUIRE(at(50) == Approx(0.498537).margin(5e-7));
-  REQUIRE(mean_to(64) == Approx(0.521954).margin(5e-7));
-  REQUIRE(mean_to(100) == Approx(0.511236).margin(5e-7));
-  REQUIRE(make_task("markov")->info().references.at("unigram rule") ==
-          Approx(0.582).margin(1e-3));  // estimate from 200,000 random chains
-}
-
 TEST_CASE("markov: each sequence has its Bayes loss, for any number of symbols",
           "[tasks][markov]") {
   for (const std::int64_t k : {2, 3, 5}) {

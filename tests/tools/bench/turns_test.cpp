@@ -49,16 +49,6 @@ TEST_CASE("a call that fills a turn is timed warm") {
     CHECK(median(times) < 10e-3);
 }
 
-TEST_CASE("a long call is timed without a call to warm up") {
-  int calls = 0;
-  const auto wait = [&] {
-    ++calls;
-    std::this_thread::sleep_for(std::chrono::duration<double>(1.2 * kLongCall));
-  };
-  seconds_by_turn({wait}, 2, 1e-3);
-  CHECK(calls == 4);
-}
-
 TEST_CASE("before_turn() is called once before each turn") {
   std::string log;
   seconds_by_turn({[&] {

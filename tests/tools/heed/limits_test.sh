@@ -13,23 +13,13 @@ while IFS='|' read -r line content; do
   { cat kept.toml; printf '%b' "$content"; } > run/config.toml
   refuses 4 "config.toml:" eval run
 done <<'BAD'
-1|[
-1|]
-1|=
 1|[train
 1|steps
-2|[train]\nsteps=[]\n
-2|[train]\n[
-2|[train]\n= 3
-3|[train]\nsteps=3\n]
 1|[[train]]\nsteps=3\n
 3|[train]\nsteps=3\n[train]\nlr=0.1\n
 3|[train]\nsteps=3\nsteps=4\n
 3|[train]\nsteps=3\n\0\nlr=0.5\n
-2|[train]\nsteps=\n
-2|[train]\nsteps=[[]]\n
 2|[train]\nsteps=99999999999999999999\n
-2|[train]\nsteps=3 lr=3\n
 2|[train]\nlayers=1979-05-27\n
 BAD
 cp kept.toml run/config.toml

@@ -47,8 +47,19 @@ TrainingRun::TrainingRun(Trainer& trainer, const RunFolder& folder, TrainingOpti
       saved_(trainer.steps_done) {}
 
 TrainingResult TrainingRun::run() {
+  const auto leave = [&] {
+    if (options_.ranks) options_.ranks->leave();
+  };
   try {
-    return train();
+    try {
+      begin();
+      while (!ended() && !stopping()) step();
+      leave();
+      if (ended()) return finish();
+    } catch (const StopRequested&) {
+      leave();
+    }
+    return stop();
   } catch (const IoError&) {
     if (!is_being_removed()) throw;
     throw IoError(folder_.text() +
@@ -64,18 +75,6 @@ bool TrainingRun::is_being_removed() const {
     if (folder_.has_state() && is_there(folder_.file(RunFolder::kModel))) return false;
   }
   return folder_.is_removed();
-}
-
-TrainingResult TrainingRun::train() {
-  try {
-    begin();
-    while (!ended() && !stopping()) step();
-    if (options_.ranks) options_.ranks->leave();
-    return ended() ? finish() : stop();
-  } catch (const StopRequested&) {
-    if (options_.ranks) options_.ranks->leave();
-    return stop();
-  }
 }
 
 // Calls on_move() if the directory was moved. Throws IoError if it was removed, which writing into

@@ -108,7 +108,6 @@ class TrainingRun {
   ///@}
 
  private:
-  TrainingResult train();
   bool is_being_removed() const;
   void check_folder();
   void begin();

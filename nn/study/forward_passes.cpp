@@ -46,7 +46,9 @@ Tensor BaseRun::values_from(std::int64_t layer, Probe& probe, double* accuracy) 
 
 BaseRun BaseRun::repeated(std::int64_t n) const {
   BaseRun copies = *this;
-  copies.batch = repeat_batch(batch, n);
+  for (Tensor* x : {&copies.batch.inputs, &copies.batch.targets, &copies.batch.counted})
+    if (x->defined()) *x = repeat_rows(*x, n);
+  copies.batch.padding.clear();
   for (Tensor& x : copies.resid_pre) x = repeat_rows(x, n);
   for (std::int64_t i = 1; i < n; ++i)
     copies.values.insert(copies.values.end(), values.begin(), values.end());
@@ -96,13 +98,6 @@ Tensor holds_token(const Batch& batch) {
 
 Tensor repeat_rows(const Tensor& x, std::int64_t n) {
   return n == 1 ? x : cat(std::vector<Tensor>(std::size_t(n), x), 0);
-}
-
-Batch repeat_batch(const Batch& batch, std::int64_t n) {
-  Batch copies;
-  copies.inputs = repeat_rows(batch.inputs, n), copies.targets = repeat_rows(batch.targets, n);
-  if (batch.counted.defined()) copies.counted = repeat_rows(batch.counted, n);
-  return copies;
 }
 
 void check_one_sequence(std::string_view caller, const Batch& batch) {

@@ -40,8 +40,8 @@ struct BaseRun {
   /// values in this block and later ones. Throws ValueError for a layer that the model does not
   /// have. Sets *accuracy to accuracy() of this pass, unless it is null.
   Tensor values_from(std::int64_t layer, Probe& probe, double* accuracy = nullptr) const;
-  /// Returns the run of n copies of the batch (repeat_batch()), without running the model. Only
-  /// values_from() and changes() may be called on the result.
+  /// Returns the run of n copies of the batch of B sequences, without running the model. Sequence i
+  /// is sequence i % B of the batch. Only values_from() and changes() may be called on the result.
   BaseRun repeated(std::int64_t n) const;
   /// Returns the run of some of the sequences, without running the model.
   BaseRun at(const std::vector<std::int64_t>& sequences) const;
@@ -65,9 +65,6 @@ std::int64_t sequences_at_once(const Transformer& model, std::int64_t length);
 Tensor holds_token(const Batch& batch);
 /// Returns n copies of rows x [B, ...]: row i of the result [n B, ...] is row i % B of x.
 Tensor repeat_rows(const Tensor& x, std::int64_t n);
-/// Returns n copies of a batch of B sequences: sequence i of the result is sequence i % B of the
-/// batch. Only `inputs`, `targets` and `counted` of the result are set.
-Batch repeat_batch(const Batch& batch, std::int64_t n);
 
 /// Throws ShapeError unless the batch is one sequence [1, T]. The message begins with `caller`.
 void check_one_sequence(std::string_view caller, const Batch& batch);

@@ -82,9 +82,10 @@ std::vector<double> gains_over_frequencies(const Transformer& model, const Batch
 
 /// Computes L of each sequence from the logits [B, T, classes] of a batch. Returns [B], in the
 /// dtype of the logits. For kMargin, B may be a multiple of the number n of sequences of the
-/// objective (repeat_batch); sequence i then has the tokens of sequence i % n. Throws ValueError if
-/// a position or a token is out of range, or if L is a loss and a sequence has no target at the
-/// positions. Throws ShapeError if the tokens of a margin are those of a batch of another shape.
+/// objective (BaseRun::repeated()); sequence i then has the tokens of sequence i % n. Throws
+/// ValueError if a position or a token is out of range, or if L is a loss and a sequence has no
+/// target at the positions. Throws ShapeError if the tokens of a margin are those of a batch of
+/// another shape.
 Tensor objective_values(const Tensor& logits, const Batch& batch, const Objective& objective);
 
 }  // namespace heed::nn

@@ -20,7 +20,6 @@ namespace {
 
 constexpr std::size_t kLine = 64;         // alignment in bytes of the gradients in the buffers
 constexpr std::int64_t kGrain = 1 << 16;  // numbers that a thread adds at a time
-constexpr std::uint64_t kNoStep = kLeft | kNotFinite;
 
 struct Header {
   std::uint64_t status;
@@ -139,45 +138,35 @@ void RankSession::join(const std::vector<NamedTensor>& parameters) {
   mine_.resize(bytes), theirs_.resize(bytes);
 }
 
-void RankSession::pack(const ShardGradients& sum) {
-  std::size_t at = gradients_begin_;
+// Calls f(gradient, place, bytes) for each gradient of `sum` and its place in mine_. Writes into
+// mine_ which parameters have a gradient.
+template <class F>
+void RankSession::for_each_gradient(const ShardGradients& sum, F f) {
+  std::byte* place = mine_.data() + gradients_begin_;
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     const Tensor& gradient = sum.gradients[i];
     mine_[sizeof(Header) + i] = std::byte(gradient.defined());
     const std::size_t bytes = bytes_in(parameters_[i].tensor);
     if (gradient.defined())
-      dispatch_any(gradient.dtype(), [&]<class T> {
-        std::memcpy(mine_.data() + at, contiguous(gradient).data<T>(), bytes);
-      });
-    at += bytes;
-  }
-}
-
-void RankSession::unpack(ShardGradients& sum) const {
-  std::size_t at = gradients_begin_;
-  for (std::size_t i = 0; i < parameters_.size(); ++i) {
-    const Tensor& p = parameters_[i].tensor;
-    if (sum.gradients[i].defined()) {
-      sum.gradients[i] = empty_like(p.detach());
-      dispatch_any(p.dtype(), [&]<class T> {
-        std::memcpy(sum.gradients[i].mutable_data<T>(), mine_.data() + at, bytes_in(p));
-      });
-    }
-    at += bytes_in(p);
+      dispatch_any(gradient.dtype(), [&]<class T> { f(gradient.mutable_data<T>(), place, bytes); });
+    place += bytes;
   }
 }
 
 std::uint64_t RankSession::sum_gradients(ShardGradients& sum, std::uint64_t status) {
   const NoGrad guard;
   Header header{status | (transport_.stop_requested() ? kStop : kReady), sum.loss};
-  if (!(status & kNoStep)) pack(sum);
+  if (!(status & kLeft))
+    for_each_gradient(sum, [](const void* gradient, std::byte* place, std::size_t bytes) {
+      std::memcpy(place, gradient, bytes);
+    });
   for (int bit = 1; bit < transport_.size; bit *= 2) {
     std::memcpy(mine_.data(), &header, sizeof header);
     transport_.swap(transport_.rank ^ bit, mine_, theirs_);
     Header other{};
     std::memcpy(&other, theirs_.data(), sizeof other);
     header.status |= other.status;
-    if (header.status & kNoStep) continue;
+    if (header.status & kLeft) continue;
     const auto which = [&](const std::vector<std::byte>& x) {
       return std::span(x).subspan(sizeof header, gradients_begin_ - sizeof header);
     };
@@ -197,9 +186,11 @@ std::uint64_t RankSession::sum_gradients(ShardGradients& sum, std::uint64_t stat
   }
   status_ = header.status;
   if (status_ != kReady) ended_ = true;
-  if (status_ & kNoStep) return status_;
+  if (status_ & kLeft) return status_;
   sum.loss = header.loss;
-  unpack(sum);
+  for_each_gradient(sum, [](void* gradient, const std::byte* place, std::size_t bytes) {
+    std::memcpy(gradient, place, bytes);
+  });
   return status_;
 }
 

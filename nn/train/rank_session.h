@@ -2,8 +2,8 @@
 // are worker ranks.
 //
 // Rank r of N computes the shards rK/N to (r+1)K/N - 1 of the K shards of a batch (see
-// nn/train/shards.h). sum_shards() adds all shards as a binary tree, and the shards of one rank are
-// a subtree of this tree. For j = 0, 1, ..., log2(N) - 1, ranks r and r xor 2^j exchange their sums
+// nn/train/shards.h). All shards are added as a binary tree, and the shards of one rank are a
+// subtree of this tree. For j = 0, 1, ..., log2(N) - 1, ranks r and r xor 2^j exchange their sums
 // and add them. These are the remaining additions of the tree, so that the result has the same bits
 // as in one process.
 #pragma once
@@ -34,12 +34,12 @@ struct RankTransport {
   virtual bool stop_requested() const { return false; }
 };
 
-/// Status bits of a rank. Ranks exchange them and combine them by bitwise or.
+/// Status bits of a rank. Ranks exchange the first three and combine them by bitwise or.
 enum RankStatus : std::uint64_t {
   kReady = 0,      ///< the rank takes the step
   kStop = 1,       ///< a rank received a request to stop; this step is the last one
   kLeft = 2,       ///< the root rank takes no more steps; this step is not taken
-  kNotFinite = 4,  ///< NumericError in a shard of a rank; this step is not taken
+  kNotFinite = 4,  ///< a step threw NumericError, on all ranks
   kDiffers = 8,    ///< the ranks run different builds or different runs
 };
 
@@ -95,16 +95,16 @@ class RankSession {
   void join(const std::vector<NamedTensor>& parameters);
   /// `sum` must be the sum over this rank's shards. Replaces it by the sum over the shards of all
   /// ranks, in log2(N) rounds for N ranks. Returns the bitwise or of all statuses; it contains
-  /// kStop if a rank received a request to stop. After kLeft or kNotFinite, `sum` is unchanged.
-  /// Only Trainer calls it.
-  std::uint64_t sum_gradients(ShardGradients& sum, std::uint64_t status);
+  /// kStop if a rank received a request to stop. After kLeft, `sum` is unchanged. Only Shards calls
+  /// it.
+  std::uint64_t sum_gradients(ShardGradients& sum, std::uint64_t status = kReady);
   /// Ends the session, because all ranks threw the same error in a step. Only Trainer calls it.
   void end() { ended_ = true; }
 
  private:
   void join_equal(Trainer& trainer, const std::string& build);
-  void pack(const ShardGradients& sum);
-  void unpack(ShardGradients& sum) const;
+  template <class F>
+  void for_each_gradient(const ShardGradients& sum, F f);
 
   RankTransport& transport_;
   Trainer* trainer_ = nullptr;  // set on the root rank only

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <functional>
 
 #include "autograd/base/error.h"
 #include "autograd/base/parallel.h"
@@ -10,10 +11,10 @@
 #include "autograd/graph/inplace.h"
 #include "autograd/graph/observer.h"
 #include "autograd/kernels/kernels.h"
-#include "autograd/ops/ops.h"
+#include "autograd/tensor/create.h"
 #include "nn/train/cost/memory.h"
+#include "nn/train/rank_session.h"
 #include "nn/train/streams.h"
-#include "nn/train/training_loss.h"
 
 namespace heed::nn {
 
@@ -53,23 +54,32 @@ void share_parameters(Transformer& model, Transformer& own) {
   });
 }
 
-// Adds `more` to `sum`, in place if both are defined.
-void add(Tensor& sum, const Tensor& more) {
-  if (!sum.defined())
-    sum = more;
-  else if (more.defined())
-    add_(sum, more);
+// Returns the columns of targets [B, T] with a target in some row, int64 [P]. The tensor is
+// undefined if these are all columns, or if every target is ignored.
+Tensor columns_with_targets(const Tensor& targets) {
+  const std::int64_t B = targets.size(0), T = targets.size(1);
+  const Tensor flat = contiguous(targets);
+  const std::int64_t* data = flat.data<std::int64_t>();
+  PoolVector<std::int64_t> columns;
+  columns.reserve(std::size_t(T));
+  for (std::int64_t t = 0; t < T; ++t)
+    for (std::int64_t b = 0; b < B; ++b)
+      if (data[b * T + t] != kIgnored) {
+        columns.push_back(t);
+        break;
+      }
+  const std::int64_t count = std::ssize(columns);
+  return count == T || count == 0 ? Tensor()
+                                  : from_data(std::span<const std::int64_t>(columns), {count});
 }
 
-}  // namespace
-
+// Runs the forward and backward pass of one shard, whose number counts from 0, and takes the
+// gradients out of .grad, which must be undefined. The loss is divided by the number of targets in
+// the whole batch, so that the sum over all shards is the loss of the step.
 ShardGradients shard_gradients(Transformer& model, const Batch& batch, std::int64_t shard,
                                std::int64_t shards, Generator& dropout) {
   const std::int64_t rows = batch.inputs.size(0) / shards;
-  check<ValueError>(rows * shards == batch.inputs.size(0), "shards", shards,
-                    " does not divide the batch of ", batch.inputs.size(0), "; choose a divisor");
   const auto part = [&](const Tensor& x) { return slice(x, 0, shard * rows, (shard + 1) * rows); };
-  for_each_tensor(model, [](Tensor& p) { p.zero_grad(); });
   const ForwardContext context{.training = true, .generator = &dropout};
   // The mean and the sum times 1 / targets differ in their last bits. Batches in one
   // shard keep the bits that they had before there were shards.
@@ -80,30 +90,35 @@ ShardGradients shard_gradients(Transformer& model, const Batch& batch, std::int6
   backward(loss);
   ShardGradients result;
   result.loss = loss.item();
-  for_each_tensor(model, [&](Tensor& p) { result.gradients.push_back(p.grad()); });
+  for_each_tensor(model, [&](Tensor& p) {
+    result.gradients.push_back(p.grad());
+    p.zero_grad();
+  });
   return result;
+}
+
+// Adds `more` to `sum`, in place.
+void add(ShardGradients& sum, const ShardGradients& more) {
+  const NoGrad guard;
+  sum.loss += more.loss;
+  for (std::size_t i = 0; i < sum.gradients.size(); ++i)
+    if (sum.gradients[i].defined() || more.gradients[i].defined())
+      add_(sum.gradients[i], more.gradients[i]);
+}
+
+}  // namespace
+
+Tensor training_loss(const Transformer& model, const Tensor& inputs, const Tensor& targets,
+                     const ForwardContext& ctx, Reduction reduction) {
+  ForwardContext at = ctx;
+  at.logits_at = columns_with_targets(targets);
+  const Tensor wanted =
+      at.logits_at.defined() ? index_select(targets, 1, at.logits_at) : targets;  // [B, P]
+  return cross_entropy(model.forward(inputs, at), wanted, {.reduction = reduction});
 }
 
 Generator shard_dropout(std::int64_t seed, std::int64_t step, std::int64_t shard) {
   return stream_of(mix(mix(std::uint64_t(seed)) + std::uint64_t(step)) + std::uint64_t(shard));
-}
-
-ShardGradients sum_shards(std::int64_t first, std::int64_t last,
-                          const std::function<ShardGradients(std::int64_t)>& f) {
-  if (last - first == 1) return f(first);
-  const std::int64_t middle = first + (last - first) / 2;
-  ShardGradients left = sum_shards(first, middle, f);
-  const ShardGradients right = sum_shards(middle, last, f);
-  const NoGrad guard;
-  left.loss += right.loss;
-  for (std::size_t i = 0; i < left.gradients.size(); ++i)
-    add(left.gradients[i], right.gradients[i]);
-  return left;
-}
-
-void set_gradients(Transformer& model, const ShardGradients& sum) {
-  auto gradient = sum.gradients.begin();
-  for_each_tensor(model, [&](Tensor& p) { p.set_grad(*gradient++); });
 }
 
 bool shards_need_teams(const RunConfig& c, std::int64_t vocab, std::int64_t classes) {
@@ -122,20 +137,21 @@ void resolve_shards(RunConfig& c, std::int64_t vocab, std::int64_t classes) {
   c.shards = std::max(c.shards, c.accumulate);
 }
 
-std::int64_t shards_side_by_side(std::int64_t shards, std::int64_t limit, double bytes,
-                                 double gradient_bytes, double free_bytes) {
-  auto groups = std::int64_t(std::bit_floor(
-      std::uint64_t(std::max<std::int64_t>(1, std::min<std::int64_t>(limit, shards)))));
+std::int64_t shards_side_by_side(const RunConfig& c, std::int64_t vocab, std::int64_t classes,
+                                 std::int64_t own, double free_bytes) {
+  const std::int64_t most = std::min({own, std::int64_t(num_threads()), c.shards / c.accumulate});
+  auto groups = std::int64_t(std::bit_floor(std::uint64_t(most)));
+  const double shard = shard_bytes(c, vocab, classes), sum = weight_bytes(c.model, vocab, classes);
   const auto needed = [&] {
-    return double(groups) * (bytes + gradient_bytes * std::log2(double(shards / groups)));
+    return double(groups) * (shard + sum * std::log2(double(own / groups)));
   };
   while (groups > 1 && !(needed() <= free_bytes / 4)) groups /= 2;
   return groups;
 }
 
-// Adds the sums of the groups. These additions are the upper part of the tree of sums. The result
-// is in the tensors of the first group. Threads add different elements.
-ShardGradients ShardThreads::sum_groups(std::int64_t groups) {
+// Adds the sums of the groups to that of the first group. These additions are the upper part of the
+// tree of sums. Threads add different elements.
+void Shards::add_groups(std::int64_t groups) {
   const auto for_each_addition = [groups](auto add) {
     for (std::int64_t stride = 1; stride < groups; stride *= 2)
       for (std::int64_t i = 0; i < groups; i += 2 * stride)
@@ -149,16 +165,10 @@ ShardGradients ShardThreads::sum_groups(std::int64_t groups) {
   };
   PoolVector<Chunk> chunks;
   const PoolVector<Tensor>& gradients = groups_[0].sum.gradients;
-  for (std::size_t p = 0; groups > 1 && p < gradients.size(); ++p) {
-    const auto has_gradient = [p](const Group& g) { return g.sum.gradients[p].defined(); };
-    if (std::all_of(groups_.begin(), groups_.begin() + groups, has_gradient))
+  for (std::size_t p = 0; groups > 1 && p < gradients.size(); ++p)
+    if (gradients[p].defined())
       for (std::int64_t begin = 0, n = gradients[p].numel(); begin < n; begin += kAddGrain)
         chunks.push_back({p, begin, std::min(begin + kAddGrain, n)});
-    else
-      for_each_addition([&](std::size_t i, std::size_t j) {
-        add(groups_[i].sum.gradients[p], groups_[j].sum.gradients[p]);
-      });
-  }
   parallel_for(std::ssize(chunks), 1, [&](std::int64_t first, std::int64_t last) {
     for (std::int64_t c = first; c < last; ++c) {
       const Chunk& chunk = chunks[std::size_t(c)];
@@ -173,36 +183,58 @@ ShardGradients ShardThreads::sum_groups(std::int64_t groups) {
       });
     }
   });
-  return std::move(groups_[0].sum);
 }
 
-ShardGradients ShardThreads::sum(
-    Transformer& model, std::int64_t first, std::int64_t last, std::int64_t groups, bool teams,
-    const std::function<ShardGradients(Transformer& own, std::int64_t shard)>& f) {
-  if (OpObserver::exists()) groups = 1;
-  const std::int64_t each = (last - first) / groups;
+std::optional<double> Shards::set_gradients(Transformer& model, const Batch& batch,
+                                            const RunConfig& config, std::int64_t step,
+                                            Generator& dropout, RankSession* ranks) {
+  const std::int64_t vocab = model.options.vocab, classes = model.options.classes;
+  const std::int64_t shards = config.shards, own = shards / (ranks ? ranks->size() : 1);
+  const std::int64_t first = ranks ? ranks->rank() * own : 0;
+  const std::int64_t groups =
+      OpObserver::exists() ? 1 : shards_side_by_side(config, vocab, classes, own, free_bytes_);
+  check<ValueError>(batch.inputs.size(0) % shards == 0, "shards", shards,
+                    " does not divide the batch of ", batch.inputs.size(0), "; choose a divisor");
   while (std::ssize(groups_) < groups)
     groups_.push_back({groups_.empty() ? std::nullopt : std::optional(clone(model)), {}, {}});
-  const auto run = [&](std::int64_t g) {
+  // Sums the shards of a group as a binary tree: after shard i, adds the sums of all subtrees that
+  // are now complete.
+  const auto sum_group = [&](std::int64_t g) {
     Group& group = groups_[std::size_t(g)];
+    Transformer& mine = group.own ? *group.own : model;
     try {
       group.sum = {}, group.error = nullptr;
-      if (group.own) share_parameters(model, *group.own);
-      const std::int64_t begin = first + g * each;
-      const auto one = [&](std::int64_t shard) { return f(group.own ? *group.own : model, shard); };
-      group.sum = sum_shards(begin, begin + each, std::cref(one));  // a copy would allocate
-      if (group.own) for_each_tensor(*group.own, [](Tensor& p) { p.zero_grad(); });
+      if (group.own) share_parameters(model, mine);
+      for_each_tensor(mine, [](Tensor& p) { p.zero_grad(); });
+      PoolVector<ShardGradients> sums;
+      for (std::int64_t i = 0; i < own / groups; ++i) {
+        const std::int64_t shard = first + g * (own / groups) + i;
+        std::optional<Generator> of_shard;
+        if (shards > 1 && config.model.attention.dropout > 0)
+          of_shard = shard_dropout(config.seed, step, shard);
+        sums.push_back(shard_gradients(mine, batch, shard, shards, of_shard ? *of_shard : dropout));
+        for (std::int64_t n = i + 1; n % 2 == 0; n /= 2) {
+          add(sums[sums.size() - 2], sums.back());
+          sums.pop_back();
+        }
+      }
+      group.sum = std::move(sums[0]);
     } catch (...) {
       group.error = std::current_exception();
     }
   };
-  if (teams)
-    parallel_teams(groups, std::cref(run));
+  if (shards_need_teams(config, vocab, classes))
+    parallel_teams(groups, std::cref(sum_group));  // a copy would allocate
   else
-    parallel_for(groups, 1, [&](std::int64_t g, std::int64_t) { run(g); });
+    parallel_for(groups, 1, [&](std::int64_t g, std::int64_t) { sum_group(g); });
   for (std::int64_t g = 0; g < groups; ++g)
     if (groups_[std::size_t(g)].error) std::rethrow_exception(groups_[std::size_t(g)].error);
-  return sum_groups(groups);
+  add_groups(groups);
+  ShardGradients sum = std::move(groups_[0].sum);
+  if (ranks && ranks->sum_gradients(sum) & kLeft) return std::nullopt;
+  auto gradient = sum.gradients.begin();
+  for_each_tensor(model, [&](Tensor& p) { p.set_grad(*gradient++); });
+  return sum.loss;
 }
 
 }  // namespace heed::nn

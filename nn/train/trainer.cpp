@@ -18,7 +18,6 @@
 #include "nn/train/rank_session.h"
 #include "nn/train/source.h"
 #include "nn/train/streams.h"
-#include "nn/train/training_loss.h"
 
 namespace heed::nn {
 
@@ -27,6 +26,7 @@ using namespace autograd;
 namespace {
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 enum class Stream : std::uint64_t { kInit, kData, kDropout };
 Generator stream(std::int64_t seed, Stream which) {
@@ -107,11 +107,6 @@ std::unique_ptr<Optimizer> make_optimizer(const RunConfig& c, const Transformer&
                                  AdamWOptions{.beta1 = c.beta1, .beta2 = c.beta2, .eps = c.eps});
 }
 
-double clipped_step(Optimizer& optimizer, const RunConfig& c, double lr) {
-  return optimizer.step(
-      {.lr = lr, .clip_norm = c.clip > 0 ? c.clip : std::numeric_limits<double>::infinity()});
-}
-
 Trainer::Trainer(const RunConfig& c, std::unique_ptr<Task> own)
     : Trainer(c, std::move(own), true) {}
 
@@ -119,7 +114,7 @@ Trainer::Trainer(const RunConfig& c, std::unique_ptr<Task> own, bool is_new)
     : config_(effective(c, own.get())),
       task(own ? std::move(own) : make_task(config_)),
       model(model_to_train(config_, *task, is_new)),
-      free_bytes_(available_memory()),
+      shards_(available_memory()),
       data_(stream(config_.seed, Stream::kData)),
       dropout_(stream(config_.seed, Stream::kDropout)),
       optimizer_(make_optimizer(config_, model)) {}
@@ -196,98 +191,39 @@ void Trainer::join(RankSession& ranks) {
   ranks_ = &ranks;
 }
 
-MetricsRow Trainer::step(const Batch* fixed) {
-  const Generator data = data_, dropout = dropout_;
-  const auto rewind = [&] { data_ = data, dropout_ = dropout; };
-  try {
-    const MetricsRow report = try_step(fixed);
-    if (report.step == 0) rewind();
-    return report;
-  } catch (const NumericError& e) {
-    rewind();
-    // The step is repeated without the other ranks. Each rank then computes all shards, so that
-    // every rank finds the error that one process would find.
-    if (ranks_) ranks_->end();
-    ranks_ = nullptr;
-    std::string what = e.what();
-    const FirstNonFinite finder;
-    try {
-      loss_and_gradients(fixed);
-    } catch (const NumericError& again) {  // expected, because the step failed before
-      what = again.what();
-    }
-    rewind();
-    if (!finder.text().empty()) what += "; the first result that is not finite: " + finder.text();
-    throw NumericError(what);
-  } catch (...) {
-    rewind();
-    throw;
-  }
-}
-
-MetricsRow Trainer::try_step(const Batch* fixed) {
-  const std::optional<double> loss = loss_and_gradients(fixed);
-  if (!loss) return {};
+MetricsRow Trainer::step() {
+  Generator data = data_, dropout = dropout_;  // copies, which replace the streams at the end
+  const Batch batch = task->sample(config_.batch, data);
   const double lr = schedule(config_).lr_at(steps_done);
-  const double norm = clipped_step(*optimizer_, config_, lr);
-  MetricsRow& row = row_of(++steps_done);
-  row.loss = *loss, row.lr = lr, row.grad_norm = norm;
-  row.clipped_norm = optimizer_->clipped_norm();
-  return row;
-}
-
-std::int64_t Trainer::shards_side_by_side() const {
-  const std::int64_t vocab = model.options.vocab, classes = model.options.classes;
-  return nn::shards_side_by_side(
-      config_.shards / (ranks_ ? ranks_->size() : 1),
-      std::min<std::int64_t>(num_threads(), config_.shards / config_.accumulate),
-      shard_bytes(config_, vocab, classes), weight_bytes(config_.model, vocab, classes),
-      free_bytes_);
-}
-
-// Computes this rank's shards of a batch, and returns their sum. A single process computes all
-// shards.
-ShardGradients Trainer::own_shards(const Batch& batch) {
-  const std::int64_t shards = config_.shards / (ranks_ ? ranks_->size() : 1);
-  const std::int64_t first = (ranks_ ? ranks_->rank() : 0) * shards;
-  return shard_threads_.sum(model, first, first + shards, shards_side_by_side(),
-                            shards_need_teams(config_, model.options.vocab, model.options.classes),
-                            [&](Transformer& own, std::int64_t shard) {
-                              // If the batch is a single shard, its dropout uses the stream of the
-                              // run.
-                              std::optional<Generator> of_shard;
-                              if (config_.shards > 1 && config_.model.attention.dropout > 0)
-                                of_shard = shard_dropout(config_.seed, steps_done, shard);
-                              Generator& dropout = of_shard ? *of_shard : dropout_;
-                              ShardGradients part =
-                                  shard_gradients(own, batch, shard, config_.shards, dropout);
-                              check_loss(part.loss);
-                              return part;
-                            });
-}
-
-std::optional<double> Trainer::loss_and_gradients(const Batch* fixed) {
-  const Batch drawn = fixed ? Batch{} : task->sample(config_.batch, data_);
-  ShardGradients sum;
-  std::uint64_t status = kReady;
+  MetricsRow done{.step = steps_done + 1, .lr = lr};
   try {
-    sum = own_shards(fixed ? *fixed : drawn);
-  } catch (const NumericError&) {
-    if (!ranks_) throw;
-    status = kNotFinite;
+    const auto loss = shards_.set_gradients(model, batch, config_, steps_done, dropout, ranks_);
+    if (!loss) return {};
+    check<NumericError>(std::isfinite(*loss), "train", "the loss of step ", done.step, " is ",
+                        *loss, "; ", divergence_advice(config_));
+    done.loss = *loss;
+    done.grad_norm =
+        optimizer_->step({.lr = lr, .clip_norm = config_.clip > 0 ? config_.clip : kInfinity});
+    done.clipped_norm = optimizer_->clipped_norm();
+  } catch (const NumericError& e) {
+    throw NumericError(e.what() + find_non_finite(batch));
   }
-  if (ranks_) status = ranks_->sum_gradients(sum, status);
-  check<NumericError>(!(status & kNotFinite), "train", "step ", steps_done + 1,
-                      " is not finite on one of the processes, which prints the reason");
-  if (status & kLeft) return std::nullopt;
-  check_loss(sum.loss);
-  set_gradients(model, sum);
-  return sum.loss;
+  data_ = data, dropout_ = dropout;
+  steps_done = done.step;
+  history_.push_back(done);
+  return done;
 }
 
-void Trainer::check_loss(double loss) const {
-  check<NumericError>(std::isfinite(loss), "train", "the loss of step ", steps_done + 1, " is ",
-                      loss, "; ", divergence_advice(config_));
+// Computes the gradients of a step that threw NumericError again, and returns the end of its
+// message: the op that made the first NaN or infinity. Each rank ends the session and computes all
+// shards, so that every rank finds what one process would find.
+std::string Trainer::find_non_finite(const Batch& batch) {
+  if (ranks_) ranks_->end();
+  ranks_ = nullptr;
+  Generator dropout = dropout_;
+  const FirstNonFinite finder;
+  shards_.set_gradients(model, batch, config_, steps_done, dropout);
+  return finder.text().empty() ? "" : "; the first result that is not finite: " + finder.text();
 }
 
 std::vector<std::string> Trainer::parameters_without_gradient() const {
@@ -318,7 +254,7 @@ Evaluation Trainer::evaluate(bool all, const ProgressCallback& progress) {
   row.eval_optimal = e.optimal.value_or(kNan);
   row.eval_accuracy = e.accuracy.value_or(kNan);
   if (train) row.train_loss = train->loss, row.train_accuracy = train->accuracy.value_or(kNan);
-  if (!(e.loss < best_loss_.value_or(std::numeric_limits<double>::infinity()))) return e;
+  if (!(e.loss < best_loss_.value_or(kInfinity))) return e;
   best_loss_ = e.loss;
   best_step_ = steps_done;
   best_.clear();

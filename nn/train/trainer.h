@@ -5,6 +5,8 @@
 
 #include <memory>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "nn/optim/optimizer.h"
 #include "nn/train/config.h"
@@ -25,9 +27,6 @@ Transformer make_model(const RunConfig& config, const Task& task);
 
 /// Creates the optimizer of a run over all parameters of the model.
 std::unique_ptr<Optimizer> make_optimizer(const RunConfig& config, const Transformer& model);
-/// Updates the parameters once, after clipping the gradient to config.clip. Returns the global norm
-/// of the gradient before clipping.
-double clipped_step(Optimizer& optimizer, const RunConfig& config, double lr);
 
 /// Returns the validated configuration that a run writes into its config.toml. If config.text or
 /// config.lines is set, it becomes an absolute path, and config.task becomes
@@ -50,12 +49,12 @@ class Trainer {
   /// RemovedError if config.removed is not empty.
   explicit Trainer(const RunConfig& config, std::unique_ptr<Task> own = nullptr);
 
-  /// Takes one optimizer step on the next batch, or on `fixed` if it is given. Returns the new row
-  /// of the history, or a row of step 0 if the root rank ended the run. Throws NumericError
-  /// if the loss or a gradient is not finite. Before it throws, step() computes loss and gradients
-  /// a second time, to find the op that made the first NaN or infinity. After an error, weights and
-  /// random streams are those before the step, so that a resumed run takes the same batch again.
-  MetricsRow step(const Batch* fixed = nullptr);
+  /// Takes one optimizer step on the next batch. Returns the new row of the history, or a row of
+  /// step 0 if the root rank ended the run. Throws NumericError if the loss or a gradient is not
+  /// finite. Before it throws, step() computes loss and gradients a second time, to find the op
+  /// that made the first NaN or infinity. After an error, weights and random streams are those
+  /// before the step, so that a resumed run takes the same batch again.
+  MetricsRow step();
   /// After this call, step() takes each step together with the other ranks of the session, which
   /// must join with the same run. Each rank computes its share of the config.shards shards. All
   /// ranks then have the same bits as a run in one process. If one rank cannot take a step, all
@@ -92,11 +91,6 @@ class Trainer {
   Transformer model;            ///< model in training
   std::int64_t steps_done = 0;  ///< optimizer steps taken so far
 
-  /// Returns the number of shards of this process that threads compute side by side, by
-  /// nn::shards_side_by_side() with the memory that was free when the trainer was created. It
-  /// changes no bit of the results.
-  std::int64_t shards_side_by_side() const;
-
   /// Returns the names of the parameters whose gradient was missing, or zero everywhere, in the
   /// last step. Each call reads all elements of all gradients.
   std::vector<std::string> parameters_without_gradient() const;
@@ -112,16 +106,10 @@ class Trainer {
  private:
   // `is_new` is false if the weights will be those of a snapshot, and config.from is not read.
   Trainer(const RunConfig& config, std::unique_ptr<Task> own, bool is_new);
-  MetricsRow try_step(const Batch* fixed);
-  /// Returns the loss of the next batch, or of `fixed`, and leaves the gradients in .grad. Returns
-  /// nothing if the root rank takes no more steps.
-  std::optional<double> loss_and_gradients(const Batch* fixed);
+  std::string find_non_finite(const Batch& batch);
   MetricsRow& row_of(std::int64_t step);
-  void check_loss(double loss) const;
-  ShardGradients own_shards(const Batch& batch);
 
-  double free_bytes_;  // memory that was free when the trainer was created
-  ShardThreads shard_threads_;
+  Shards shards_;
   Generator data_, dropout_;
   std::unique_ptr<Optimizer> optimizer_;
   RankSession* ranks_ = nullptr;  // null if one process trains

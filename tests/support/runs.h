@@ -18,6 +18,19 @@ inline RunConfig tiny_run(const char* task = "reverse") {
   return c;
 }
 
+/// Task whose training batch is always the same, whatever size is requested.
+class FixedBatch : public Task {
+ public:
+  /// Creates a task with these facts and this batch.
+  FixedBatch(TaskInfo info, std::vector<Sequence> batch)
+      : Task(std::move(info)), batch_(std::move(batch)) {}
+
+ private:
+  Sequence draw(Generator&) const override { return batch_[0]; }
+  std::vector<Sequence> draw_batch(std::int64_t, Generator&) const override { return batch_; }
+  std::vector<Sequence> batch_;
+};
+
 /// Trains until `step`. Evaluates every `eval_every` steps, or never if `eval_every` is 0.
 inline void run_to(Trainer& t, std::int64_t step, std::int64_t eval_every) {
   while (t.steps_done < step) {

@@ -5,7 +5,6 @@
 #include <array>
 #include <stdexcept>
 
-#include "autograd/base/parallel.h"
 #include "autograd/tensor/create.h"
 #include "nn/train/generate.h"
 #include "nn/train/trainer.h"
@@ -47,17 +46,8 @@ TrainingStep::TrainingStep(const nn::RunConfig& config, std::int64_t vocabulary)
 }
 
 double TrainingStep::operator()() {
-  const std::int64_t groups =
-      nn::shards_side_by_side(config_.shards, autograd::num_threads(), 0, 0, 1);
-  const nn::ShardGradients sum = shard_threads_.sum(
-      model_, 0, config_.shards, groups,
-      nn::shards_need_teams(config_, model_.options.vocab, model_.options.classes),
-      [&](nn::Transformer& own, std::int64_t shard) {
-        return nn::shard_gradients(own, batch_, shard, config_.shards, no_dropout_);
-      });
-  nn::set_gradients(model_, sum);
-  nn::clipped_step(*optimizer_, config_, config_.lr);
-  last_ = sum.loss;
+  last_ = *shards_.set_gradients(model_, batch_, config_, 0, no_dropout_);
+  optimizer_->step({.lr = config_.lr, .clip_norm = config_.clip});
   if (!stepped_) first_ = last_;
   stepped_ = true;
   return last_;

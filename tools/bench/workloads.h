@@ -48,7 +48,7 @@ class TrainingStep {
   nn::RunConfig config_;
   nn::Transformer model_;
   std::unique_ptr<nn::Optimizer> optimizer_;
-  nn::ShardThreads shard_threads_;
+  nn::Shards shards_;
   nn::Batch batch_;
   autograd::Generator no_dropout_;  // the presets draw nothing from it
   double first_ = 0, last_ = 0;     // losses

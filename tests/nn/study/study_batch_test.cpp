@@ -109,7 +109,7 @@ TEST_CASE("a margin is the logit of the target minus the largest other logit, ke
   const Tensor expected = sum(margins(logits, right) * weights, {1}) / sum(weights, {1});
   CHECK(largest(objective_values(logits, batch, o) - expected) <= 1e-12);
   // Copies of the batch have the same tokens, and L is linear in the logits.
-  const Batch copies = repeat_batch(batch, 3);
+  const Batch copies = BaseRun(model, batch, o).repeated(3).batch;
   CHECK(largest(objective_values(model(copies.inputs), copies, o) - repeat_rows(expected, 3)) <=
         1e-12);
   Generator g(3);

@@ -5,24 +5,29 @@
 #include "nn/lab.h"
 #include "nn/train/cost/memory.h"
 #include "tests/support/catch.h"
-#include "tests/support/disk.h"
+#include "tests/support/runs.h"
 #include "tests/support/threads.h"
 
 namespace {
 
+using namespace heed::autograd;
 using namespace heed::nn;
-using heed::autograd::ValueError;
+using heed::nn::testing::FixedBatch;
 
 // Returns a batch whose sequences have different numbers of targets: the first sequence has two
 // targets, and the last sequence has a target at every position.
-Batch uneven(const Task& task, std::int64_t size) {
+std::vector<Sequence> uneven(std::int64_t size, std::int64_t T, std::int64_t vocab) {
   Generator g(3);
-  Batch batch = task.sample(size, g);
-  const std::int64_t T = batch.inputs.size(1);
-  auto* target = batch.targets.mutable_data<std::int64_t>();
-  for (std::int64_t b = 0; b + 1 < size; ++b)
-    for (std::int64_t t = 0; t < T; ++t)
-      if (t != T - 1 && t > T * b / size) target[b * T + t] = kIgnored;
+  std::vector<Sequence> batch;
+  for (std::int64_t b = 0; b < size; ++b) {
+    Sequence& s = batch.emplace_back();
+    for (std::int64_t t = 0; t < T; ++t) {
+      s.inputs.push_back(draw_below(vocab, g));
+      const bool ignored = b + 1 < size && t != T - 1 && t > T * b / size;
+      s.targets.push_back(ignored ? kIgnored : draw_below(vocab, g));
+      s.counted.push_back(!ignored);
+    }
+  }
   return batch;
 }
 
@@ -51,10 +56,14 @@ double largest_difference(const Transformer& a, const Transformer& b) {
 
 TEST_CASE("shards with different numbers of targets give the step of the whole batch") {
   for (const std::int64_t shards : {2, 4, 8}) {
-    Trainer whole(tiny_in_shards(1)), split(tiny_in_shards(shards));
-    const Batch batch = uneven(*whole.task, 8);
+    const auto trainer = [](std::int64_t k) {
+      const TaskInfo info = make_task("markov", 12)->info();
+      return Trainer(tiny_in_shards(k),
+                     std::make_unique<FixedBatch>(info, uneven(8, 12, info.classes)));
+    };
+    Trainer whole = trainer(1), split = trainer(shards);
     for (int i = 0; i < 4; ++i) {
-      const MetricsRow a = whole.step(&batch), b = split.step(&batch);
+      const MetricsRow a = whole.step(), b = split.step();
       INFO(shards << " shards, step " << i);
       CHECK(std::abs(a.loss - b.loss) <= 1e-14 * a.loss);
       CHECK(std::abs(a.grad_norm - b.grad_norm) <= 1e-12 * a.grad_norm);
@@ -64,24 +73,50 @@ TEST_CASE("shards with different numbers of targets give the step of the whole b
   }
 }
 
-TEST_CASE("shards are summed as a balanced tree") {
-  std::string order;
-  const auto f = [&](std::int64_t i) {
-    order += std::to_string(i);
-    ShardGradients s;
-    // Because of rounding, the sum of these values a, b, c, d depends on the order of the
-    // additions: (a + b) + (c + d) is 0, and ((a + b) + c) + d is 1.
-    const double values[] = {1e16, 1, -1e16, 1};
-    s.loss = values[i];
-    s.gradients = {heed::autograd::full({1}, values[i], heed::autograd::float64), Tensor()};
-    return s;
+TEST_CASE("shards are summed as a balanced tree, at any number of threads") {
+  const heed::autograd::testing::Threads restore_at_end;
+  const RunConfig c = tiny_in_shards(8);
+  Generator g(1);
+  Transformer model = make_model(c, 8, 8, g);
+  const Batch batch = make_batch(uneven(8, 12, 8));
+  const double targets = sum(to(ne(batch.targets, double(kIgnored)), float64)).item();
+  std::vector<Tensor> wrt;
+  for (const NamedTensor& p : parameters(model)) wrt.push_back(p.tensor);
+  struct Terms {
+    double loss;
+    std::vector<Tensor> gradients;
   };
-  const ShardGradients sum = sum_shards(0, 4, f);
-  CHECK(order == "0123");
-  CHECK(sum.loss == (1e16 + 1.0) + (-1e16 + 1.0));
-  CHECK(sum.loss != ((1e16 + 1.0) + -1e16) + 1.0);
-  CHECK(sum.gradients[0].item() == sum.loss);
-  CHECK(!sum.gradients[1].defined());
+  const auto plus = [](Terms a, const Terms& b) {
+    a.loss += b.loss;
+    for (std::size_t i = 0; i < a.gradients.size(); ++i)
+      a.gradients[i] = a.gradients[i] + b.gradients[i];
+    return a;
+  };
+  std::vector<Terms> of;
+  for (std::int64_t b = 0; b < 8; ++b) {
+    const Tensor loss = training_loss(model, slice(batch.inputs, 0, b, b + 1),
+                                      slice(batch.targets, 0, b, b + 1), {}, Reduction::kSum) *
+                        (1 / targets);
+    of.push_back({loss.item(), grad(loss, wrt)});
+  }
+  const Terms tree = plus(plus(plus(of[0], of[1]), plus(of[2], of[3])),
+                          plus(plus(of[4], of[5]), plus(of[6], of[7])));
+  Terms line = of[0];
+  for (std::size_t i = 1; i < 8; ++i) line = plus(line, of[i]);
+  const auto equals = [&](const Terms& terms) {
+    bool equal = true;
+    for (std::size_t i = 0; i < wrt.size(); ++i)
+      equal &= terms.gradients[i].to_vector<double>() == wrt[i].grad().to_vector<double>();
+    return equal;
+  };
+  for (const int threads : {1, 2, 4, 8}) {
+    heed::autograd::set_num_threads(threads);
+    Generator dropout;
+    CAPTURE(threads);
+    CHECK(Shards().set_gradients(model, batch, c, 0, dropout) == tree.loss);
+    CHECK(equals(tree));
+    CHECK_FALSE(equals(line));
+  }
 }
 
 TEST_CASE("a shard's dropout depends only on seed, step and shard") {
@@ -168,25 +203,34 @@ TEST_CASE("a batch larger than the training set is reduced to it, and shards mus
 
 TEST_CASE("threads compute shards side by side, as a power of two") {
   const heed::autograd::testing::Threads restore_at_end;
-  const RunConfig c = tiny_in_shards(8);
+  RunConfig c = tiny_in_shards(8);
+  const auto groups = [&](std::int64_t own = 8) {
+    return shards_side_by_side(c, 8, 8, own, HUGE_VAL);
+  };
   for (const auto& [threads, expected] : {std::pair(1, 1), {2, 2}, {3, 2}, {8, 8}, {64, 8}}) {
     heed::autograd::set_num_threads(threads);
-    CHECK(Trainer(c).shards_side_by_side() == expected);
+    CHECK(groups() == expected);
   }
-  RunConfig turns = c;
-  turns.accumulate = 4;  // 2 shards at a time
-  CHECK(Trainer(turns).shards_side_by_side() == 2);
+  CHECK(groups(4) == 4);  // the shards of one of two ranks
+  c.accumulate = 4;       // 2 shards at a time
+  CHECK(groups() == 2);
 }
 
 TEST_CASE("shards side by side need at most a quarter of the free memory") {
-  CHECK(shards_side_by_side(8, 4, 1e6, 0, 16e6) == 4);
-  CHECK(shards_side_by_side(8, 4, 1.01e6, 0, 16e6) == 2);
-  CHECK(shards_side_by_side(8, 4, 1e9, 0, 16e6) == 1);
-  CHECK(shards_side_by_side(2, 64, 0, 0, 0) == 2);
-  CHECK(shards_side_by_side(8, 4, std::nan(""), 0, 16e6) == 1);
-  // 2 threads with 4 shards each, and so with 2 partial sums: 2 x (1 + 2) MB
-  CHECK(shards_side_by_side(8, 2, 1e6, 1e6, 24e6) == 2);
-  CHECK(shards_side_by_side(8, 2, 1e6, 1.01e6, 24e6) == 1);
+  const heed::autograd::testing::Threads restore_at_end;
+  const RunConfig c = tiny_in_shards(8);
+  const double shard = shard_bytes(c, 8, 8), sum = weight_bytes(c.model, 8, 8);
+  const auto groups = [&](int threads, double free_bytes) {
+    heed::autograd::set_num_threads(threads);
+    return shards_side_by_side(c, 8, 8, 8, free_bytes);
+  };
+  CHECK(groups(8, 4 * 8 * shard) == 8);
+  CHECK(groups(8, 4 * 8 * shard - 1) == 4);
+  CHECK(groups(8, 0) == 1);
+  CHECK(groups(8, std::nan("")) == 1);
+  // 2 threads with 4 shards each, and so with 2 partial sums
+  CHECK(groups(2, 4 * 2 * (shard + 2 * sum)) == 2);
+  CHECK(groups(2, 4 * 2 * (shard + 2 * sum) - 1) == 1);
 }
 
 TEST_CASE("a step in shards on several threads has four barriers") {
@@ -237,6 +281,7 @@ TEST_CASE("the error of a step in shards is that of the lowest shard, at any num
 TEST_CASE("threads that share the ops of a shard change no bit of its gradients") {
   const heed::autograd::testing::Threads restore_at_end;
   RunConfig c = preset("toy");
+  c.batch = 8, c.shards = 2;
   Generator g(1);
   Transformer model = make_model(c, 64, 64, g);
   Batch batch;
@@ -246,16 +291,14 @@ TEST_CASE("threads that share the ops of a shard change no bit of its gradients"
   for (const int threads : {1, 4, 5, 8}) {
     heed::autograd::set_num_threads(threads);
     const std::uint64_t before = heed::autograd::pool_jobs();
-    const ShardGradients sum = ShardThreads().sum(
-        model, 0, 2, std::min(2, threads), true, [&](Transformer& own, std::int64_t shard) {
-          Generator dropout(1);
-          return shard_gradients(own, batch, shard, 2, dropout);
-        });
+    Generator dropout(1);
+    Shards().set_gradients(model, batch, c, 0, dropout);
     CAPTURE(threads);
     // one job for the passes, one for the sums, and the ops' jobs of the teams
     CHECK((heed::autograd::pool_jobs() - before > 20) == (threads > 1));
     std::vector<std::vector<float>> gradients;
-    for (const Tensor& t : sum.gradients) gradients.push_back(t.to_vector<float>());
+    for (const NamedTensor& p : parameters(model))
+      gradients.push_back(p.tensor.grad().to_vector<float>());
     if (threads == 1) expected = gradients;
     CHECK(gradients == expected);
   }
@@ -272,27 +315,6 @@ TEST_CASE("threads that are left share the ops of large shards") {
   CHECK(teams("toy", 8));
   CHECK(teams("chargpt", 2));
   CHECK(teams("small", 8));
-}
-
-TEST_CASE("the sum of shards on threads has the gradients that some of them lack") {
-  const heed::autograd::testing::Threads restore_at_end;
-  heed::autograd::set_num_threads(4);
-  RunConfig c = preset("micro");
-  Generator g(1);
-  Transformer model = make_model(c, 32, 32, g);
-  const auto one = [](std::int64_t shard) {
-    ShardGradients s;
-    s.loss = 1;
-    for (int p = 0; p < 2; ++p)  // the first parameter has no gradient in shards 0 and 3
-      s.gradients.push_back(
-          p == 0 && shard % 3 == 0 ? Tensor() : heed::autograd::full({2}, double(1 + shard)));
-    return s;
-  };
-  const ShardGradients sum = ShardThreads().sum(
-      model, 0, 4, 4, false, [&](Transformer&, std::int64_t shard) { return one(shard); });
-  CHECK(sum.loss == 4);
-  CHECK(sum.gradients[0].to_vector<float>() == std::vector<float>{5, 5});
-  CHECK(sum.gradients[1].to_vector<float>() == std::vector<float>{10, 10});
 }
 
 TEST_CASE("an observer sees the ops of all shards") {

@@ -1,7 +1,6 @@
 // Tests of training_loss(): the same loss and gradients as from the logits at all positions.
-#include "nn/train/training_loss.h"
-
 #include "nn/lab.h"
+#include "nn/train/shards.h"
 #include "tests/support/catch.h"
 #include "tests/support/layouts.h"
 #include "tests/support/models.h"

@@ -66,4 +66,15 @@ for row, head in zip(numbers["rows"], found["heads"], strict=True):
 text = heed("study", GOLDEN, *OPTIONS, "--out", "out", "--show", "heads")
 for row in table_of(found, "heads"):
     check("text: heads", re.search(rf"(?m)^{row['component']} .*{re.escape(format(row['needed'], '+.3g'))} ", text), text)
+
+# --- over time, an analysis has the numbers of each checkpoint
+heed("train", "induction", "--steps", 4, "--save-every", 2, "--out", "run", "--quiet")
+options = ["--prompt", "abcabc", "--of", "diff:a-b", "--cut", "L1H1[6,4]", "--json", "--out"]
+over_time = json.loads(heed("study", "run", "--over-time", *options, "time"))
+for step in (0, 2, 4):
+    one = json.loads(heed("study", "run", "--weights", f"checkpoints/{step:06}.safetensors", *options, f"at-{step}"))
+    measured = [row["effect"] for row in table_of(over_time, "cells") if row["step"] == step]
+    alone = table_of(one, "cells")[0]["effect"]
+    check(f"over time: step {step}", len(measured) == 1 and abs(measured[0] / alone - 1) <= 1e-4, measured, alone)
+check("over time: picture", os.path.exists("time/cells_over_time.png"))
 finish()

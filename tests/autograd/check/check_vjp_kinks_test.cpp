@@ -287,25 +287,6 @@ TEST_CASE("if forward overflows beside x, the message names forward") {
   CHECK(message_contains(report, "forward is not finite at points near x"));
 }
 
-TEST_CASE("each of several inputs on a kink is moved") {
-  const Pair<double> product = {[](const Arrays<double>& x) {
-                                  double y = 1;
-                                  for (const auto& input : x) y *= 1 + std::abs(input[0]);
-                                  return Arrays<double>{{y}};
-                                },
-                                [](const Arrays<double>& x, const Arrays<double>& v) {
-                                  double y = v[0][0];
-                                  for (const auto& input : x) y *= 1 + std::abs(input[0]);
-                                  Arrays<double> g;
-                                  for (const auto& input : x)
-                                    g.push_back({y / (input[0] > 0 ? 1 + input[0] : input[0] - 1)});
-                                  return g;
-                                }};
-  const CheckReport all = check_pair(product, {{0}, {0}, {0}, {0}, {0}});
-  CHECK(all.ok());
-  CHECK(all.moved.size() == 5);
-}
-
 TEST_CASE("a function that is finite only at x fails") {
   const Pair<double> pointed = {
       [](const Arrays<double>& x) { return Arrays<double>{{x[0][0] == 1.5 ? 1 : std::nan("")}}; },

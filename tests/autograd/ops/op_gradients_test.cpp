@@ -12,25 +12,6 @@ using namespace heed::autograd;
 
 bool is_layer(const Check* check) { return check->name().starts_with("nn."); }
 
-TEST_CASE("every check has samples with elements in their inputs and outputs") {
-  for (const Check* check : library_checks()) {
-    CAPTURE(check->name());
-    const Samples samples = check->samples();
-    REQUIRE(!samples.empty());
-    bool any_element = false;
-    std::set<std::string> names;
-    for (const Sample& s : samples) {
-      CAPTURE(s.name);
-      CHECK(!s.name.empty());
-      CHECK(names.insert(s.name).second);
-      REQUIRE(!s.inputs.empty());
-      for (const Tensor& x : s.inputs) CHECK(x.dtype() == float64);
-      any_element = any_element || (s.inputs[0].numel() > 0 && s.f(s.inputs).numel() > 0);
-    }
-    CHECK(any_element);
-  }
-}
-
 // Returns true if the sample `name` has an input that the layout can change. Such a sample must not
 // be skipped.
 bool can_be(CheckLayout layout, const Check& check, const std::string& name) {
@@ -216,13 +197,10 @@ TEST_CASE("a layout that does not apply is skipped for a stated reason") {
     CHECK(r.report.ok());
     skipped.push_back(r.skipped);
   }
-  const std::string transposed = "no input with elements has rank 2 or more to transpose";
-  const std::string sliced = "no input with elements has an axis to slice";
-  const std::string expanded = "no input has a last axis of size 2 or more to give stride 0";
-  const std::string aliased =
-      "no other input has the shape of the last one, so none can be the same tensor";
-  CHECK(skipped == std::vector<std::string>{"", transposed, "", "", aliased,  // of the vector
-                                            "", transposed, sliced, expanded, aliased});
+  REQUIRE(skipped.size() == 2 * std::size(kAllLayouts));
+  const std::set<std::size_t> ran = {0, 2, 3, 5};  // contiguous, and the vector sliced and expanded
+  for (std::size_t i = 0; i < skipped.size(); ++i) CHECK(skipped[i].empty() == ran.contains(i));
+  CHECK(skipped[1] == "no input with elements has rank 2 or more to transpose");
   const Sample no_inputs{"none", [](Args) { return ones({1}, float64); }, {}};
   for (const CheckLayout layout : kAllLayouts)
     CHECK(with_layout(no_inputs, layout).sample.has_value() ==

@@ -126,12 +126,6 @@ TEST_CASE("max and min return NaN for NaN; logsumexp is right at +-inf and stabl
           Approx(std::log(2)).margin(1e-9));
 }
 
-TEST_CASE("a float32 sum of a million terms is right to the last bit") {
-  const Tensor x = full({1 << 20}, 0.1);
-  CHECK(sum(x).item() == double(float((1 << 20) * double(0.1f))));
-  CHECK(sum(reshape(x, {1 << 10, 1 << 10}), {0}).at({7}) == double(float(1024 * double(0.1f))));
-}
-
 TEST_CASE("max and min share the gradient of ties evenly") {
   const Tensor x = tensor({{1, 3, 3}, {2, 2, 2}}, float64).requires_grad_();
   CHECK(values(grad(sum(max(x, {1})), {x})[0]) == V{0, 0.5, 0.5, 1 / 3., 1 / 3., 1 / 3.});

@@ -249,6 +249,21 @@ cp -r runs/reverse-1 damaged; echo "# mine" >> damaged/config.toml
 expect 0 train --resume damaged --steps 9 --quiet; err_has "warning: damaged/config.toml: differs from state.safetensors; it is ignored"
 rm -r damaged
 
+# changed FROM TO STATEMENT: writes the safetensors file TO, as another program may write it: without a checksum. The
+# statement of Python changes `header` or `data`.
+changed() {
+  python3 - "$@" << 'END'
+import json, struct, sys
+data = open(sys.argv[1], "rb").read()
+size = struct.unpack("<Q", data[:8])[0]
+header, data = json.loads(data[8:8 + size]), bytearray(data[8 + size:])
+del header["__metadata__"]["heed_checksum"]
+exec(sys.argv[3])
+header = json.dumps(header, separators=(",", ":")).encode()
+open(sys.argv[2], "wb").write(struct.pack("<Q", len(header)) + header + data)
+END
+}
+
 # --- heed export, which writes weights with the names of other libraries
 expect 0 train recall "${tiny[@]}" --steps 1 --positions learned --mlp --mlp-act gelu-tanh --bias --tied --out gpt2 --quiet
 expect 0 export gpt2 --names gpt2 --out gpt2.safetensors --json; is_json_line
@@ -282,16 +297,7 @@ done
 expect 0 train --from gpt2.safetensors --steps 1 --quiet --out from-gpt2
 printf '[train]\nd-model = 8\n' > narrow.toml
 if command -v python3 > /dev/null; then
-  python3 - gpt2.safetensors eps.safetensors << 'END'
-import json, struct, sys
-data = open(sys.argv[1], "rb").read()
-size = struct.unpack("<Q", data[:8])[0]
-header = json.loads(data[8:8 + size])
-del header["__metadata__"]["heed_checksum"]
-header["__metadata__"]["eps"] = "1e-6"
-header = json.dumps(header, separators=(",", ":")).encode()
-open(sys.argv[2], "wb").write(struct.pack("<Q", len(header)) + header + data[8 + size:])
-END
+  changed gpt2.safetensors eps.safetensors 'header["__metadata__"]["eps"] = "1e-6"'
   refuses 2 "eps.safetensors: the norms of its model have eps 1e-6, but those of heed have 1e-05" import eps.safetensors --out never
 fi
 refuses 4 "its tensors show d-model 16, but the configuration has 8" import gpt2.safetensors --config narrow.toml --out never
@@ -301,17 +307,8 @@ refuses 4 "the token embedding has shape [17, 16], but the task recall has" impo
 ok test ! -e never
 # Weights with a NaN, as another program may write them, are an error of each command that computes with them.
 if command -v python3 > /dev/null; then
-  python3 - gpt2/model.safetensors gpt2/nan.safetensors << 'END'
-import json, struct, sys
-data = open(sys.argv[1], "rb").read()
-size = struct.unpack("<Q", data[:8])[0]
-header, data = json.loads(data[8:8 + size]), bytearray(data[8 + size:])
-del header["__metadata__"]["heed_checksum"]
-at = header["pos.weight"]["data_offsets"][0]
-data[at:at + 4] = struct.pack("<f", float("nan"))
-header = json.dumps(header, separators=(",", ":")).encode()
-open(sys.argv[2], "wb").write(struct.pack("<Q", len(header)) + header + data)
-END
+  changed gpt2/model.safetensors gpt2/nan.safetensors \
+    'struct.pack_into("<f", data, header["pos.weight"]["data_offsets"][0], float("nan"))'
   nan=(--weights nan.safetensors)
   expect 3 gradcheck --run gpt2 "${nan[@]}"; err_has "pos.weight is nan at [0, 0] in nan.safetensors"
   expect 3 export gpt2 --names gpt2 --out n.safetensors "${nan[@]}"

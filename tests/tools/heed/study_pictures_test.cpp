@@ -100,21 +100,6 @@ TEST_CASE("hidden cells are masked, and the scale ends at 1 or at the largest vi
   }
 }
 
-TEST_CASE("the caption of a picture has L, shortened") {
-  const nn::Study& s = windowed_study();
-  const nn::MapQuantity& q = nn::map_quantities()[2];
-  const auto caption_of = [&](const char* objective) {
-    StudyTexts long_texts = texts();
-    long_texts.objective = objective;
-    return study_grid(q, s.by_layer(q.values), s.by_layer(&nn::LayerStudy::scores), long_texts)
-        .caption;
-  };
-  CHECK(caption_of("the logit of a minus that of b, at positions 1, 2, 3, 4, 5, 6, 7, 8, 9 and 10")
-            .size() <= 100);
-  CHECK(caption_of("the margin, mean over 3 positions: the logit of the right token minus ...") ==
-        "L is the margin, mean over 3 positions. Orange raises L, blue lowers L.");
-}
-
 TEST_CASE("pictures have the maps of all heads, and their metadata name the source", "[plot]") {
   const Folder folder;
   const nn::Study& s = windowed_study();

@@ -53,33 +53,6 @@ TEST_CASE("every line has at most 80 columns, and contains the loss and the norm
             }
 }
 
-TEST_CASE("the first lines of a run have at most 80 columns, for every preset") {
-  for (const std::string& name : nn::preset_names()) {
-    nn::RunConfig c = nn::preset(name);
-    if (nn::learns_file(c)) c.task = "induction", c.answer_after.clear();
-    c.seed = 0xffffffff, c.model.tied = false;
-    if (c.model.context < 8 || name == "small") continue;  // creating this model is slow
-    c.model.context = nn::make_task(c.task)->info().context;
-    const nn::Trainer t(c);
-    const std::string start = start_line(t);
-    INFO(start);
-    CHECK(start.size() <= 80);
-    CHECK(start.find("parameters") != std::string::npos);
-    nn::Evaluation e;
-    e.optimal = 1.23456, e.sequences = 256;
-    for (const char* reference :
-         {"bigram", "4-gram", "a reference of a long name", "unigram", "copy"})
-      e.references.emplace_back(reference, 1.5);
-    const std::vector<std::string> lines = evaluation_info(e, *t.task);
-    CHECK(lines.size() > 3);
-    CHECK(lines[1].find("best possible loss on them 1.2346;") != std::string::npos);
-    for (const std::string& line : lines) {
-      INFO(line);
-      CHECK(line.size() <= 80);
-    }
-  }
-}
-
 TEST_CASE("a duration takes at most 7 characters") {
   CHECK(short_duration(0.25) == "0.2s");
   CHECK(short_duration(59.4) == "59s");

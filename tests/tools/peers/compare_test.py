@@ -116,13 +116,6 @@ with tempfile.TemporaryDirectory() as folder:
     page.write_text(page.read_text().replace("1.00", "9.00"))
     assert run("threads", *quick, script=copy / "compare").stdout.endswith(row)
     assert page.read_text() == head + others[0] + row + others[1] + compare.END + "The end.\n", page.read_text()
-    run("gemm", "--threads", "1", "--write", script=copy / "compare")
-    lines = page.read_text().splitlines()
-    assert [line.split("|")[1] for line in lines[4:-2]] == [" threads ", " threads ", " gemm, oneDNN ", " gemm, oneDNN ",
-                                                          " gemm, OpenBLAS ", " gemm, the fastest "], lines
-    page.write_text("A page without a table.\n")
-    assert "needs the lines" in run("threads", *quick, script=copy / "compare").stderr
-    assert page.read_text() == "A page without a table.\n"
     assert "threads needs --threads 2 or more" in run("threads", "--threads", "1").stderr
 
     absent, compare.BENCH = {}, str(stand_in_bench)

@@ -8,6 +8,7 @@
 #include "nn/lab.h"
 #include "tests/support/catch.h"
 #include "tests/support/commands.h"
+#include "tools/heed/command_line/cli11.h"
 #include "tools/heed/command_line/command.h"
 #include "tools/heed/report/output.h"
 
@@ -157,6 +158,24 @@ TEST_CASE("a bad value for any option is one line that names it") {
     }
   CHECK(options > 90);
   CHECK(values > 300);
+}
+
+TEST_CASE("after = any text is a value") {
+  std::string program = "heed";
+  const Commands commands = all_commands();
+  for (const auto& command : commands)
+    for (const nn::Setting& s : command->settings)
+      for (const std::string value : {"--a=-b 'c'", "--", ""}) {
+        if ((s.kind != Kind::kText && s.kind != Kind::kList) || !s.names.empty() ||
+            (value.empty() && !s.may_be_empty))
+          continue;
+        INFO("heed " << command->name << " --" << s.key << "=" << value);
+        std::string option = "--" + s.key + "=" + value;
+        char* argv[] = {program.data(), command->name.data(), option.data()};
+        command->values.clear();
+        parse_command_line(commands, 3, argv);
+        CHECK((command->given(s.key) && command->text(s.key) == value));
+      }
 }
 
 TEST_CASE("a message has one line, whichever option or key it is from") {

@@ -55,6 +55,8 @@ the task markov does not have this parameter; only induction has it :: train mar
 2 to 52, got '1' :: train markov --task-symbols 1
 did you mean 'micro'? :: train --preset mikro
 did you mean --layers? :: train --layrs 3
+did you mean --batch? :: train --overfit-batch 4
+unknown option --sink; see heed train --help :: train --sink zero
 one argument too many :: train induction more
 unknown option -x :: train -x
 task is given twice, as 'markov' and 'copy' :: train markov --task copy

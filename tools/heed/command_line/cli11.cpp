@@ -30,9 +30,7 @@ CLI::Option* add_setting(CLI::App& app, const nn::Setting& setting, bool is_argu
   const std::string where = is_argument ? setting.key : name;
   option->check(CLI::Validator(
       [&setting, name, where](std::string& text) -> std::string {
-        // CLI11 accepts an empty text, or another option, as the value.
-        if (text.starts_with("--") || (text.empty() && !setting.may_be_empty))
-          usage_error("{} needs a value", where);
+        if (text.empty() && !setting.may_be_empty) usage_error("{} needs a value", where);
         if (const std::string wrong = setting.problem(where, text); !wrong.empty())
           throw UsageError(wrong + (setting.kind == Kind::kSwitch && !setting.shown.empty()
                                         ? "; write " + name + " or --no-" + setting.key
@@ -77,13 +75,35 @@ Command* named_command(const Commands& commands, int argc, char** argv) {
     if (argument == "--") break;
     for (const auto& c : commands)
       if (!command && c->name == argument) command = c.get();
-    // After "--key=" CLI11 would use the next argument as the value.
-    if (command && argument.starts_with("--") && argument.ends_with('='))
-      if (const std::string key = argument.substr(2, argument.size() - 3);
-          nn::find_setting(command->settings, key))
-        usage_error("--{} needs a value; {}", key, see_help(command));
   }
   return command;
+}
+
+// Returns the arguments for CLI11, the last one first. CLI11 would use the next argument as the
+// value after "--key=", which becomes "--key" and an empty argument. Throws UsageError for a
+// missing value.
+std::vector<std::string> arguments_for_cli11(const Command* command, int argc, char** argv) {
+  std::vector<std::string> words;
+  for (int i = 1; i < argc; ++i) {
+    const std::string word = words.emplace_back(argv[i]);
+    if (word == "--") {
+      words.insert(words.end(), argv + i + 1, argv + argc);
+      break;
+    }
+    if (!command || !word.starts_with("--")) continue;
+    const std::size_t equals = std::min(word.find('='), word.size());
+    const std::string key = word.substr(2, equals - 2);
+    const nn::Setting* setting = nn::find_setting(command->settings, key);
+    if (!setting || setting->kind == Kind::kSwitch) continue;
+    const bool is_empty = equals + 1 == word.size(), is_next = equals == word.size();
+    if ((is_empty && !setting->may_be_empty) ||
+        (is_next && (i + 1 == argc || std::string_view(argv[i + 1]).starts_with("--"))))
+      usage_error("--{} needs a value; {}", key, see_help(command));
+    if (is_empty) words.back().pop_back();
+    if (is_empty || is_next) words.emplace_back(is_next ? argv[++i] : "");
+  }
+  std::ranges::reverse(words);
+  return words;
 }
 
 // Stores the values that were given for the i-th setting.
@@ -157,16 +177,13 @@ CommandLine parse_command_line(const Commands& commands, int argc, char** argv) 
     report_unknown(parser->remaining(), line.command, commands);
   };
   try {
-    app.parse(argc, argv);
+    app.parse(arguments_for_cli11(line.command, argc, argv));
   } catch (const UsageError&) {
     check_rest();  // if the bad argument is the value of an unknown option, report the option
     throw;
   } catch (const CLI::ParseError& e) {
     check_rest();
-    const std::string text = e.what();  // "--lr: 1 required X missing"
-    const bool no_value = dynamic_cast<const CLI::ArgumentMismatch*>(&e) != nullptr;
-    usage_error("{}; {}", no_value ? text.substr(0, text.find(':')) + " needs a value" : text,
-                see_help(line.command));
+    usage_error("{}; {}", e.what(), see_help(line.command));
   }
   check_rest();
   for (std::size_t i = 0; i < options.size(); ++i)

@@ -62,7 +62,14 @@ std::string unknown_option(const std::string& argument, const std::string& comma
   if (has(ours)) return fmt::format("{}; its name in heed is --{}", unknown, ours);
   if (const auto instead = find_in(kRemoved, "--" + name); !instead.empty())
     return fmt::format("{}: it was removed; {}", unknown, instead);
-  const std::string near = name.size() > 1 ? nn::nearest(name, keys) : "";
+  // A guess has few other letters, begins with the name, or is a word of it: batch of first-batch.
+  const auto is_near = [&](const std::string& key) {
+    return key.starts_with(name) || 3 * nn::edit_distance(name, key) <= name.size() + 1 ||
+           ("-" + name + "-").find("-" + key + "-") != std::string::npos;
+  };
+  std::vector<std::string> near_keys;
+  std::ranges::copy_if(keys, std::back_inserter(near_keys), is_near);
+  const std::string near = name.size() > 1 ? nn::nearest(name, near_keys) : "";
   return fmt::format("{};{} see {} --help", unknown,
                      near.empty() ? "" : " did you mean --" + near + "?", command);
 }

@@ -178,6 +178,8 @@ class Model(unittest.TestCase):
         for file, equal in (("checkpoints/000001.safetensors", False), ("checkpoints/000002.safetensors", True)):
             other = heed.torch.load(run / file).state_dict()
             self.assertEqual(all(torch.equal(x, other[n]) for n, x in module.state_dict().items()), equal, file)
+        shutil.copy(run / "checkpoints/000001.safetensors", run / "model.safetensors")  # as after a kill
+        self.assertTrue(all(torch.equal(x, module.state_dict()[n]) for n, x in heed.torch.load(run).state_dict().items()))
         ids = torch.tensor([[0, 1, 2]])
         self.assertFalse(module.training)
         self.assertTrue(torch.equal(module(ids), module(ids)))
@@ -283,7 +285,7 @@ class Model(unittest.TestCase):
 
     def test_damaged_files(self):
         run = self.train()
-        file, config = run / "model.safetensors", run / "config.toml"
+        file, config = run / "state.safetensors", run / "config.toml"
         data, text, draw = file.read_bytes(), config.read_text(), random.Random(1)
         exported = self.folder / "x.safetensors"
         call("export", run, "--names", "transformerlens", "--out", exported)
@@ -305,7 +307,8 @@ class Model(unittest.TestCase):
             except (heed.Error, ValueError, RuntimeError):
                 continue
             self.assertTrue(damaged == data or b"heed_checksum" not in damaged)
-        file.write_bytes(data)
+        file.unlink()
+        file = run / "model.safetensors"
         arrays, _ = _safetensors.read(file)
         for key, value in _model.stated_in(text).items():
             other = f"{value}x" if isinstance(value, str) else not value if isinstance(value, bool) else value + 1

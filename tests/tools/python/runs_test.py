@@ -122,13 +122,16 @@ class Runs(Place):
         shutil.copytree(run, "longer")  # a run is a path
         again = heed.train(resume=heed.load("longer"), steps=40, quiet=True)
         self.assertEqual((again.path, again.result["steps"], len(again.metrics["step"])), ("longer", 40, 41))
+        shutil.copy("runs/a/model.safetensors", "longer")  # as after a kill between two files of a save
+        self.assertFalse((again.weights()["tok.weight"] == run.weights()["tok.weight"]).all())
 
     def test_a_text(self):
-        pathlib.Path("t.txt").write_text("to be or not to be\n" * 20)
+        pathlib.Path("t.txt").write_text("to be or not to be\n--a" * 20)
         run = heed.train(text="t.txt", layers=1, d_model=16, context=8, steps=4, from_=None, out="runs/t", quiet=True)
         self.assertEqual("".join(run.vocabulary[i] for i in run.encode("t\n")), "t\n")
         self.assertEqual(len(run.encode("to be " * 1000)), 6000)
         self.assertAlmostEqual(run.evaluate(text="t.txt")["perplexity"], np.exp(run.evaluate(text="t.txt")["loss"]))
+        self.assertEqual([run.generate(text, tokens=1)["prompt"] for text in ("--a", "")], ["--a", "\n"])
         os.rename("t.txt", "moved.txt")
         self.assertIn("loss curve", run._repr_html_())
         with self.assertRaisesRegex(ValueError, "an argument has 200009 bytes; Linux accepts 131071"):

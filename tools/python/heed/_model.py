@@ -190,20 +190,24 @@ def load(path: str | os.PathLike[str]) -> Transformer:
     """Returns the model of a run directory, or of a file of heed train or heed export, as a module in eval mode.
 
     The module maps ids [B, T] to logits [B, T, classes]. It is plain PyTorch, and its state_dict() has heed's names.
-    The weights of a run are those in model.safetensors, that is, those of the last save.
+    The weights of a run are those of the last save.
 
     Raises OSError if a file cannot be read, heed.Error, ValueError or RuntimeError if it is damaged or does not fit the
     configuration, and heed.Error if heed import, which reads files with other names of weights, refuses it.
     """
     path = Path(path)
-    file = path / "model.safetensors" if path.is_dir() else path
-    arrays, metadata = _safetensors.read(file)
+    file = _safetensors.last_save(path) if path.is_dir() else path
+    arrays, metadata = _safetensors.read_weights(file)
     if path.is_file() and ("tok.weight" not in arrays or any("_proj" in name for name in arrays)):  # other names
         with tempfile.TemporaryDirectory() as folder:
             call("import", path, out=f"{folder}/run")
             return load(f"{folder}/run")
     call("info", file)  # verifies the checksum
-    config = (path / "config.toml").read_text("utf-8") if path.is_dir() else metadata.get("recipe")
+    config = metadata.pop("config", None)
+    if path.is_file():
+        config = metadata.get("recipe")
+    elif config is None:
+        config = (path / "config.toml").read_text("utf-8")
     if config is None:
         raise ValueError(f"{path} does not contain the configuration of a model; use a run, or a file of heed train")
     trained = stated_in(metadata.get("recipe", ""))

@@ -57,11 +57,11 @@ class Run:
         columns = {name: [row[i] or "nan" for row in rows] for i, name in enumerate(header)}
         return {name: np.array(texts, float).astype(int if name == "step" else float) for name, texts in columns.items()}
 
-    def weights(self, file: str = "model.safetensors") -> dict[str, np.ndarray]:
-        """Returns the weights by name. `file` is a weights file of the run, such as "best.safetensors"."""
-        path = os.path.join(self.path, file)
+    def weights(self, file: str = "") -> dict[str, np.ndarray]:
+        """Returns the weights of the last save, or of a weights file of the run, such as "best.safetensors"."""
+        path = os.path.join(self.path, file) if file else _safetensors.last_save(self.path)
         call("info", path)  # checks the checksum
-        return _safetensors.read(path)[0]
+        return _safetensors.read_weights(path)[0]
 
     def encode(self, text: str) -> list[int]:
         """Returns the tokens of a prompt, with those that the task adds, such as a start token."""

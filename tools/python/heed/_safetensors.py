@@ -38,6 +38,22 @@ def read(path: str | os.PathLike[str]) -> tuple[Arrays, dict[str, str]]:
         ) from error
 
 
+def last_save(run: str | os.PathLike[str]) -> str:
+    """Returns the path of the file with the weights of the last save: after a kill, model.safetensors can be older."""
+    paths = [os.path.join(run, f"{name}.safetensors") for name in ("state", "model")]
+    return paths[0] if os.path.lexists(paths[0]) else paths[1]
+
+
+def read_weights(path: str | os.PathLike[str]) -> tuple[Arrays, dict[str, str]]:
+    """Returns read(path). Of a state, returns only the weights, without the prefix of their names."""
+    arrays, metadata = read(path)
+    if "data_stream" in metadata:  # a state
+        arrays = {name[6:]: array for name, array in arrays.items() if name.startswith("model.")}
+        for key in ("data_stream", "dropout_stream", "best_loss", "best_step", "finished", "result", "last_evaluation"):
+            metadata.pop(key, None)
+    return arrays, metadata
+
+
 def _array(data: bytes, start: int, info: dict) -> np.ndarray:
     """Returns a writable copy of the array that an entry of the header describes."""
     half = info["dtype"] == "BF16"

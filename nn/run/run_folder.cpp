@@ -45,12 +45,12 @@ void check_recipe(const std::string& config_file, const RunConfig& config,
                   const std::string& trained, const std::string& recipe) {
   const auto difference = recipe_difference(recipe_text(config), recipe, trained);
   if (difference)
-    fail<IoError>(
-        config_file, "contains '", difference->a, "', but ", trained, " was trained with '",
-        difference->b.substr(0, 80), "'; ",
-        config_file.ends_with(RunFolder::kConfig)
-            ? "restore the line, or train a new run with this configuration"
-            : "one of the two was changed or belongs to another run: restore the files of one run");
+    fail<IoError>(config_file, "contains '", difference->a, "', but ", trained,
+                  " was trained with '", difference->b.substr(0, 80), "'; ",
+                  config_file == trained ? "restore the file"
+                  : config_file.ends_with(RunFolder::kConfig)
+                      ? "restore the line, or train a new run with this configuration"
+                      : "one of the two belongs to another run: choose other weights");
 }
 
 }  // namespace
@@ -157,9 +157,9 @@ RunConfig RunFolder::config_in(const Metadata& metadata) const {
   } catch (const RemovedError&) {
     throw;
   } catch (const Error& e) {
-    const std::string what = e.what();  // messages of validate() do not begin with the path
-    throw IoError((what.starts_with(path) ? what : path + ": " + what) +
-                  "; the file was changed after heed train wrote it: restore it");
+    if (is_saved) load_safetensors(path);  // throws if the checksum shows that the file was changed
+    const std::string what = e.what();     // messages of validate() do not begin with the path
+    throw IoError(what.starts_with(path) ? what : path + ": " + what);
   }
 }
 
@@ -222,13 +222,10 @@ LoadedRun RunFolder::open(const std::string& weights, Use use) const {
   const auto recipe = tensors.metadata.find("recipe");  // missing if heed did not write the file
   if (recipe != tensors.metadata.end())
     check_recipe(file(has_state() ? kState : kConfig).string(), config, path, recipe->second);
-  std::unique_ptr<Task> task;
-  if (learns_file(config) && use == Use::kPrompts) {
-    metadata_of(tensors, "vocabulary");
-    task = make_text_prompts(tensors.metadata, text_options(config));
-  } else {
-    task = saved_task(config, tensors.metadata, path);
-  }
+  if (learns_file(config)) metadata_of(tensors, "vocabulary");
+  std::unique_ptr<Task> task =
+      use == Use::kPrompts ? make_prompts(config, tensors.metadata)
+                           : saved_task(config, tensors.metadata, path, nullptr, has_state());
   Transformer model = make_model(config, *task);
   load_parameters(parameters(model), tensors);
   std::optional<std::int64_t> step;
@@ -239,7 +236,7 @@ LoadedRun RunFolder::open(const std::string& weights, Use use) const {
 Snapshot RunFolder::load(const std::string& moved, std::vector<std::string>* warnings) const {
   check<IoError>(
       has_state() || !is_run(), text(),
-      "holds only weights, so it cannot be resumed; a new run can start from them (`from`)");
+      "holds only weights, without a history or a state; a new run can start from them (`from`)");
   SafeTensors tensors = load_safetensors(file(kState).string());
   RunConfig config = config_in(tensors.metadata);
   check_recipe(tensors.path, config, tensors.path, metadata_of(tensors, "recipe"));

@@ -27,8 +27,8 @@ struct CheckpointFile {
 
 /// The intended use of the task of an opened run.
 enum class Use {
-  /// Only prompts are needed. A text file need not exist, because its vocabulary is in the metadata
-  /// of the weights.
+  /// Only prompts are needed. A text file or the program that defines the task need not exist,
+  /// because the vocabulary is in the metadata of the weights.
   kPrompts,
   /// Training or evaluation sequences are needed.
   kSequences

@@ -178,4 +178,15 @@ std::unique_ptr<Task> make_whole_text(const TextOptions& options, const Vocabula
 std::unique_ptr<Task> make_text_prompts(const std::map<std::string, std::string>& data,
                                         const TextOptions& options);
 
+/// Key of the record that saved_data() adds for a task that is not a part of heed.
+inline constexpr const char* kOwnTaskKey = "own_task";
+/// Returns TaskInfo::data and, for a task that is not a part of heed, a record of its vocabulary
+/// and its prompts. Weights files contain them as metadata.
+std::map<std::string, std::string> saved_data(const TaskInfo& info);
+/// Returns a task that accepts the prompts of another program's task, as its record states them.
+/// Drawing training or evaluation sequences throws ValueError. Throws IoError if the record is
+/// damaged.
+std::unique_ptr<Task> make_own_prompts(const std::string& name, std::int64_t context,
+                                       const std::string& record);
+
 }  // namespace heed::nn

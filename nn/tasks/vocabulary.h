@@ -86,6 +86,10 @@ class Vocabulary {
   /// not in the vocabulary, or if the text is not valid UTF-8. The message begins with `what`. It
   /// contains the unknown character or word, or the offset of the invalid byte.
   std::vector<std::int64_t> encode(std::string_view text, std::string_view what = "encode") const;
+  /// Returns the vocabulary of the first n symbols.
+  Vocabulary first(std::int64_t n) const {
+    return Vocabulary({symbols_.begin(), symbols_.begin() + n}, unit_);
+  }
   /// Returns the text that the token ids stand for. Throws ValueError if an id is negative or not
   /// below size().
   std::string decode(std::span<const std::int64_t> ids) const;

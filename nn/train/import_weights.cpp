@@ -121,9 +121,8 @@ ImportedWeights import_weights(SafeTensors file, const std::vector<TomlItem>& gi
   }
   check_complete(file, config, known, is_gpt2_size(tok));
   config = effective(config);
-  auto task = learns_file(config) && file.metadata.contains("vocabulary")
-                  ? make_text_prompts(file.metadata, text_options(config))
-                  : make_task(config);
+  const bool reads_file = learns_file(config) && !file.metadata.contains("vocabulary");
+  auto task = reads_file ? make_task(config) : make_prompts(config, file.metadata);
   const Vocabulary& symbols = task->info().vocabulary;
   check<IoError>(symbols.size() == tok.size(0), file.path, "the token embedding has shape ",
                  tok.shape(), ", but the task ", config.task, " has ", symbols.size(),

@@ -85,9 +85,15 @@ std::optional<RecipeDifference> recipe_difference(const std::string& a, const st
 
 std::unique_ptr<Task> saved_task(const RunConfig& config,
                                  const std::map<std::string, std::string>& data,
-                                 const std::string& origin, std::unique_ptr<Task> own) {
+                                 const std::string& origin, std::unique_ptr<Task> own,
+                                 bool can_resume) {
+  check<TextError>(own || !data.contains(kOwnTaskKey), origin, "its task '", config.task,
+                   "' is defined in the program that trained it, so its sequences cannot be drawn "
+                   "here; use that program, or give a prompt");
   const std::string advice =
-      "if it was moved, resume the run once with `" + config.task + "` set to its new path";
+      "if it was moved, " +
+      (can_resume ? "resume the run once with `" + config.task + "` set to its new path"
+                  : std::string("move it back"));
   std::unique_ptr<Task> task = std::move(own);
   try {
     if (!task) task = make_task(config);

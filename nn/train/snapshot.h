@@ -79,15 +79,17 @@ struct RecipeDifference {
 std::optional<RecipeDifference> recipe_difference(const std::string& a, const std::string& b,
                                                   const std::string& b_origin);
 
-/// Thrown if the text file of a saved run cannot be read, or no longer has the text of the run.
+/// Thrown if the sequences of a saved run are not available: its text file cannot be read or no
+/// longer has the text of the run, or another program defines its task.
 struct TextError : autograd::IoError {
   using IoError::IoError;
 };
-/// Returns the task of a saved run: `own` if it is given, else the task that `config` names. Throws
-/// TextError if the task's data differ from `data`, which was read from `origin`, or if the text
-/// file cannot be read. Throws IoError if `data` is incomplete.
+/// Returns the task of a saved run: `own` if it is given, else the task that `config` names. `data`
+/// was read from `origin`. Throws TextError if the sequences are not available, and IoError if
+/// `data` is incomplete. If `can_resume` is false, no error advises to resume the run.
 std::unique_ptr<Task> saved_task(const RunConfig& config,
                                  const std::map<std::string, std::string>& data,
-                                 const std::string& origin, std::unique_ptr<Task> own = nullptr);
+                                 const std::string& origin, std::unique_ptr<Task> own = nullptr,
+                                 bool can_resume = true);
 
 }  // namespace heed::nn

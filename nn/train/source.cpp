@@ -61,9 +61,7 @@ Source read_source_metadata(const std::string& file) {
       "does not contain the configuration of a run; needs a run, or a file that heed train "
       "or heed export wrote; heed import makes a run of other files");
   s.config = from_toml(recipe->second, file);
-  const auto task = learns_file(s.config) ? make_text_prompts(metadata, text_options(s.config))
-                                          : make_task(s.config.task, s.config.model.context,
-                                                      s.config.task_parameters);
+  const auto task = make_prompts(s.config, metadata);
   s.vocabulary = task->info().vocabulary, s.classes = task->info().classes;
   if (const auto step = metadata.find("step"); step != metadata.end())
     s.step = parse_number<std::int64_t>(step->second);

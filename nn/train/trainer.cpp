@@ -91,6 +91,13 @@ std::unique_ptr<Task> make_task(const RunConfig& c) {
   return make_text(options);
 }
 
+std::unique_ptr<Task> make_prompts(const RunConfig& c,
+                                   const std::map<std::string, std::string>& data) {
+  if (learns_file(c)) return make_text_prompts(data, text_options(c));
+  const auto own = data.find(kOwnTaskKey);
+  return own == data.end() ? make_task(c) : make_own_prompts(c.task, c.model.context, own->second);
+}
+
 Transformer make_model(const RunConfig& config, const Task& task) {
   Generator g = stream(config.seed, Stream::kInit);
   const TaskInfo& info = task.info();
@@ -150,7 +157,7 @@ Snapshot Trainer::snapshot() const {
   s.history = history_;
   s.best_loss = best_loss_, s.best_step = best_step_;
   s.data_stream = data_.state(), s.dropout_stream = dropout_.state();
-  s.data = task->info().data;
+  s.data = saved_data(task->info());
   return s;
 }
 

@@ -21,6 +21,11 @@ namespace heed::nn {
 /// config.text or config.lines. Throws the errors of make_task() in nn/tasks, or of make_text() for
 /// a file.
 std::unique_ptr<Task> make_task(const RunConfig& config);
+/// Returns a task that accepts the prompts of a saved run, without its text file or the program
+/// that defines its task. `data` are the metadata of the run's weights. Throws IoError if they are
+/// incomplete.
+std::unique_ptr<Task> make_prompts(const RunConfig& config,
+                                   const std::map<std::string, std::string>& data);
 /// Creates the model of a run and draws its weights with the seed config.seed. Throws ValueError if
 /// the context length of the model and the length of the task's sequences differ.
 Transformer make_model(const RunConfig& config, const Task& task);

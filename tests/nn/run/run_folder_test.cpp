@@ -84,6 +84,9 @@ TEST_CASE("a run on a text needs the text for evaluation and resume, but not for
   CHECK(prompts.task->prompt("naïve").inputs.to_vector<std::int64_t>() ==
         full.task->prompt("naïve").inputs.to_vector<std::int64_t>());
   CHECK_THROWS_AS(prompts.task->evaluation(0, 1), ValueError);
+  fs::remove(folder / "state.safetensors");  // a run of weights cannot be resumed
+  CHECK_THROWS_WITH(RunFolder(folder.path()).open("model.safetensors", Use::kSequences),
+                    Contains("move it back") && !Contains("resume"));
 }
 
 TEST_CASE("a state that is damaged is rejected, and one of another machine causes a warning") {
@@ -128,6 +131,12 @@ TEST_CASE("the parts of a state must be consistent") {
   CHECK_THAT(with("best_loss", ""), Contains("unexpected \"best."));
   CHECK_THAT(with("config", spelled(to_toml(t.config()), "0.5")),
              Contains("was trained with 'lr =") && !Contains("restore the line"));
+  // The file is said to be changed only if its checksum is wrong.
+  CHECK_THAT(with("config", spelled(to_toml(t.config()), "-1")), !Contains("changed"));
+  std::string bytes = bytes_of(path);
+  bytes[bytes.find("\\nlr = -1") + 7] = 'x';
+  write_file(path.string(), std::string_view(bytes));
+  CHECK_THROWS_WITH(RunFolder(folder.path()).config(), Contains("its checksum is"));
   const std::string last = good.metadata.at("last_evaluation");
   for (const char* step : {"-1", "18446744073709551615"}) {
     with("last_evaluation", std::string("{\"step\":") + step + last.substr(last.find(',')));
@@ -204,7 +213,7 @@ TEST_CASE("a run of weights can be used, and its recipe is compared by value, no
   const LoadedRun opened = run.open(RunFolder::kState, Use::kSequences);
   CHECK((opened.weights == RunFolder::kModel && opened.step == 3 && opened.note.empty()));
   CHECK((run.summary().step == 3 && !run.summary().finished && !run.summary().last_evaluation));
-  CHECK_THROWS_WITH(run.load(), Contains("holds only weights, so it cannot be resumed"));
+  CHECK_THROWS_WITH(run.load(), Contains("holds only weights, without a history or a state"));
   const fs::path model = run.file(RunFolder::kModel);
   const auto write_config = [&](const std::string& lr) {
     write_file(run.file(RunFolder::kConfig).string(), spelled(to_toml(t.config()), lr));

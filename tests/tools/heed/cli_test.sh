@@ -103,7 +103,7 @@ expect 0 eval weights --sequences 4; out_has "model.safetensors, step 8"; expect
 expect 0 info . --json; out_has '"run":"./weights","task":"reverse","step":8,"steps":null,"loss":null'
 expect 0 train reverse "${tiny[@]}" --scale none --steps 2 --quiet --out other
 expect 0 compare other weights --out new/compare; out_has "weights  0       -       -"
-refuses 4 "weights: holds only weights, so it cannot be resumed" train --resume weights
+refuses 4 "weights: holds only weights, without a history or a state" train --resume weights
 refuses 2 "holds a run already; replace it with --overwrite" train reverse --out weights
 rm -r weights from-weights other exported.safetensors
 

@@ -56,7 +56,7 @@ expect 0 study runs/reverse-1 --ablate L0MLP,L0H0 --keep L0MLP --out cuts; out_h
 expect 0 study runs/reverse-1 --edge embed:Q:L0H0,embed:L0MLP --prompt abcdefghijklmnop --out cuts --overwrite
 out_has "Cut edges"; out_has "embed:Q:L0H0, embed:L0MLP"; help_has "means over the sequence shown"
 mv text.txt elsewhere.txt  # a prompt can be studied without the text
-expect 0 study text-run --prompt "the quick" --out text-study --overwrite; help_has "the text of the run is not available"
+expect 0 study text-run --prompt "the quick" --out text-study --overwrite; help_has "the sequences of the run are not available"
 refuses 2 "use --ablation zero" study text-run --prompt "the quick" --ablate L0H0
 expect 0 study text-run --prompt "the quick" --ablate L0H0 --ablation zero --out text-study --overwrite
 refuses 4 "text.txt" study text-run

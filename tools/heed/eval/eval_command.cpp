@@ -55,11 +55,12 @@ void add_positions(Report& report, const nn::Evaluation& e) {
   }
 }
 
-// Throws UsageError that names `option` unless the run learned a text or lines.
-void check_text_run(const nn::RunConfig& config, const std::string& option) {
-  if (!nn::learns_file(config))
+// Throws UsageError that names `option` if the run learned a task of heed other than text and
+// lines.
+void check_text_run(const nn::LoadedRun& run, const std::string& option) {
+  if (!nn::learns_file(run.config) && !run.task->info().data.contains(nn::kOwnTaskKey))
     usage_error("{0} is for runs on a text, and this run learned the task {1}; leave out {0}",
-                option, config.task);
+                option, run.config.task);
 }
 
 // Opens the run and checks the options that depend on its task.
@@ -69,8 +70,8 @@ nn::LoadedRun open_evaluated(const std::filesystem::path& folder, const EvalArgu
   nn::LoadedRun run =
       open_run(folder, a.weights, a.foreign() ? nn::Use::kPrompts : nn::Use::kSequences);
   const std::string& task = run.config.task;
-  if (a.foreign()) check_text_run(run.config, a.text.empty() ? "--lines" : "--text");
-  if (a.stride > 0) check_text_run(run.config, "--stride");
+  if (a.foreign()) check_text_run(run, a.text.empty() ? "--lines" : "--text");
+  if (a.stride > 0) check_text_run(run, "--stride");
   if (!a.foreign() && task == "lines" && a.context > 0)
     usage_error(
         "--context: the held-out lines of this run depend on its context, {}; leave out --context, "
@@ -86,14 +87,14 @@ std::unique_ptr<nn::Task> evaluated_task(const nn::LoadedRun& run, const EvalArg
   nn::RunConfig config = run.config;
   if (a.context > 0) config.model.context = a.context;
   const nn::TaskInfo& own = run.task->info();
-  if (nn::learns_file(config)) {
+  if (nn::learns_file(config) || a.foreign()) {
     nn::TextOptions o = nn::text_options(config);
     o.stride = a.stride;
     if (!a.foreign()) return nn::make_text(o);
     o.by_line = a.text.empty();
     o.path = o.by_line ? a.lines : a.text;
     if (!o.by_line) o.answer_after.clear();
-    return nn::make_whole_text(o, own.vocabulary);
+    return nn::make_whole_text(o, own.vocabulary.first(own.classes));
   }
   for (const auto& [key, value] : a.parameters) {
     for (const std::string_view split : {"split", "split-seed", "train-share"})

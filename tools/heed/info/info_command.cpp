@@ -53,10 +53,16 @@ Report info_on_run(const fs::path& folder, const std::string* prompt) {
   report.set("run", folder.string());
   report.set("task", c.task);
   report.set("dtype", nn::enum_name(c.model.attention.dtype));
+  const nn::RunSummary summary = nn::RunFolder(folder).summary();
+  const auto& last = summary.last_evaluation;
+  if (summary.step)
+    report.line("step {} of {}{}", *summary.step, c.steps,
+                summary.result ? fmt::format(", loss {:.4f}", summary.result->loss)
+                : last ? fmt::format(", eval_loss {:.4f} at step {}", last->eval_loss, last->step)
+                       : "");
   add_model(report, run.model);
   report.set("activation_bytes_per_sequence", nn::activation_bytes(run.model));
   report.set("weights", nn::hash_of_tensors(parameters(run.model)));
-  const nn::RunSummary summary = nn::RunFolder(folder).summary();
   report.set("config", config_value(c));
   report.set("saved_step", summary.step);
   if (summary.result) report.set("result", Value::parse(nn::to_json(*summary.result)));

@@ -41,9 +41,10 @@ nn::Tensor at_indices(nn::Tensor x, const std::string& brackets) {
 nn::NamedTensor read_tensor(const PlotArguments& a) {
   if (!a.file.ends_with(".safetensors"))
     usage_error(
-        "heed plot draws a tensor of a FILE.safetensors, got '{}'; heed compare draws the curves "
-        "of runs",
-        a.file);
+        "heed plot draws a tensor of a FILE.safetensors, got '{}'{}; heed compare draws the "
+        "curves of runs",
+        a.file,
+        std::filesystem::is_directory(a.file) ? ", a directory that is not a run directory" : "");
   const nn::SafeTensors file = nn::load_safetensors(a.file);
   std::vector<std::string> names;
   for (const nn::NamedTensor& t : file.tensors) names.push_back(t.name);

@@ -107,8 +107,9 @@ std::string no_better_text(const Subject& s, std::int64_t count) {
       "heads "
       "and MLPs: on {} its log probability of the right tokens, minus that of the frequencies, is "
       "{} "
-      "nats. Train it further (heed train --resume {} --steps N), and study it again.",
-      counted(gain->sequences, "sequence"), effect_text(*gain), s.folder());
+      "nats. Train it further (heed train --{} {} --steps N), and study it again.",
+      counted(gain->sequences, "sequence"), effect_text(*gain),
+      nn::RunFolder(s.source.run).has_state() ? "resume" : "from", s.folder());
 }
 
 // Measures HeadStudy::untrained.
@@ -185,10 +186,12 @@ HeadStudy study_heads(const HeadArguments& a, const Command& c, Subject& s, Prog
   HeadStudy study;
   if (!s.has_sequences && a.ablate == "all")
     usage_error(
-        "--ablate all needs the text of the run, which is not available; leave out --ablate all");
+        "--ablate all needs the sequences of the run, which are not available; leave out --ablate "
+        "all");
   if (!s.has_sequences) {
     study.not_measured =
-        "The effects of the heads were not measured, because the text of the run is not available.";
+        "The effects of the heads were not measured, because the sequences of the run are not "
+        "available.";
     return study;
   }
   const bool needs_sample =

@@ -50,11 +50,8 @@ std::string positions_text(const std::vector<std::int64_t>& positions) {
 std::int64_t token_of(const nn::TaskInfo& info, const std::string& symbol) {
   const auto token = info.vocabulary.find(symbol);
   if (token && *token < info.classes) return *token;
-  const auto& symbols = info.vocabulary.symbols();
-  const nn::Vocabulary predicted({symbols.begin(), symbols.begin() + info.classes},
-                                 info.vocabulary.unit());
   usage_error("--of: '{}' is not one token that the model predicts; it predicts {}", symbol,
-              predicted.summary());
+              info.vocabulary.first(info.classes).summary());
 }
 
 // Parses the positions of --at, such as "3" or "3,5". Throws UsageError for a position outside of

@@ -11,8 +11,7 @@ int main() {
   RunConfig config = preset("induction");
   config.steps = 100, config.save_every = 50;
   Trainer trainer(config);
-  const auto folder = RunFolder::make_next(config.task);  // locks runs/induction-1, for example
-  TrainingRun run(trainer, RunFolder(folder->path()));
+  TrainingRun run(trainer, RunFolder::make_next(config.task));  // runs/induction-1, for example
   const TrainingResult result = run.run();
   std::printf("%s: loss %.4f, optimal loss %.4f, %zu checkpoints\n", run.folder().text().c_str(),
               result.all->loss, *result.all->optimal, run.folder().checkpoints().size());

@@ -33,25 +33,8 @@ auto repeat_interrupted(Call call) {
   return result;
 }
 
-// Returns the descriptor of the directory to which a path is relative.
-int descriptor_of(const PathAt& path) {
-  return path.directory ? path.directory->descriptor() : AT_FDCWD;
-}
-
-// Returns the path `name` relative to the directory of `path`.
-PathAt with_path(const PathAt& path, std::string name) { return {path.directory, std::move(name)}; }
-
-int open_at(const PathAt& path, int flags, mode_t mode = 0) {
-  return repeat_interrupted(
-      [&] { return ::openat(descriptor_of(path), path.path.c_str(), flags | O_CLOEXEC, mode); });
-}
-
-// Returns the kind of file at `path` (S_IFREG, S_IFDIR, ...), or 0 if there is none. `flags` is 0,
-// or AT_SYMLINK_NOFOLLOW for the kind of a symbolic link instead of its target.
-mode_t kind_of(const PathAt& path, int flags = 0) {
-  struct stat status {};
-  const int found = ::fstatat(descriptor_of(path), path.path.c_str(), &status, flags);
-  return found == 0 ? status.st_mode & S_IFMT : 0;
+int open_file(const std::string& path, int flags, mode_t mode = 0) {
+  return repeat_interrupted([&] { return ::open(path.c_str(), flags | O_CLOEXEC, mode); });
 }
 
 // Returns the type of the file at `path`, or not_found if the path is too long. Throws IoError if
@@ -66,11 +49,11 @@ std::filesystem::file_type type_of(const std::filesystem::path& path) {
 
 // Creates a temporary file in the directory of `path` and returns its descriptor, or -1. Tries up
 // to 101 names, because processes that were killed may have left files with these names.
-int create_beside(const PathAt& path, std::string& temporary) {
+int create_beside(const std::string& path, std::string& temporary) {
   static std::atomic<unsigned> counter{0};
   for (int attempt = 0;; ++attempt) {
-    temporary = path.path + ".tmp" + std::to_string(::getpid()) + "." + std::to_string(counter++);
-    const int file = open_at(with_path(path, temporary), O_WRONLY | O_CREAT | O_EXCL, 0666);
+    temporary = path + ".tmp" + std::to_string(::getpid()) + "." + std::to_string(counter++);
+    const int file = open_file(temporary, O_WRONLY | O_CREAT | O_EXCL, 0666);
     if (file >= 0 || errno != EEXIST || attempt == 100) return file;
   }
 }
@@ -100,42 +83,23 @@ int write_and_close(int file, std::span<const std::span<const std::byte>> parts)
   return error;
 }
 
-// Returns the path of the file that write_file() replaces: `path`, or its target if `path` is a
-// symbolic link. A link relative to an open directory is itself replaced. Throws IoError if the
-// file exists and is not a regular file.
-PathAt target_of(const PathAt& path) {
-  // The kind is read once: another process may move the directory of `path` between two reads, and
-  // their results would then contradict each other.
-  const mode_t kind = kind_of(path, path.directory ? AT_SYMLINK_NOFOLLOW : 0);
-  if (path.directory && kind == S_IFLNK) return path;
-  if (kind != 0 && kind != S_IFREG)
-    cannot_write(path.text(), kind == S_IFDIR ? "it is a directory" : "it is not a regular file");
-  if (kind == 0 || kind_of(path, AT_SYMLINK_NOFOLLOW) != S_IFLNK) return path;
-  std::error_code ignored;
-  const auto resolved = std::filesystem::canonical(path.text(), ignored);
-  return resolved.empty() ? path : PathAt(resolved.string());
-}
-
-// Returns the directory part of a path, or "." if it has none.
-PathAt parent_of(const PathAt& path) {
-  const auto parent = std::filesystem::path(path.path).parent_path();
-  return with_path(path, parent.empty() ? "." : parent.string());
-}
-
-void sync_at(const PathAt& path) {
-  const int file = open_at(path, O_RDONLY | O_DIRECTORY);
+// Calls fsync on the directory that contains `path`.
+void sync_directory_of(const std::string& path) {
+  std::string parent = std::filesystem::path(path).parent_path().string();
+  if (parent.empty()) parent = ".";
+  const int file = open_file(parent, O_RDONLY | O_DIRECTORY);
   // EACCES is not an error: a directory can be writable without being readable.
   int error = file < 0 && errno != EACCES ? errno : 0;
   if (file >= 0 && sync_file(file) != 0 && errno != EINVAL) error = errno;
   if (file >= 0) ::close(file);
-  if (error != 0) cannot_write(path.text(), reason(error) + " (when syncing the directory)");
+  if (error != 0) cannot_write(parent, reason(error) + " (when syncing the directory)");
 }
 
 // Opens a regular file for reading. Returns its descriptor and its size in bytes.
 std::pair<int, std::uint64_t> open_regular(const std::string& path) {
   // With O_NONBLOCK, opening a FIFO does not wait for a writer. The flag has no effect on regular
   // files.
-  const int file = open_at(path, O_RDONLY | O_NONBLOCK);
+  const int file = open_file(path, O_RDONLY | O_NONBLOCK);
   if (file < 0) cannot_read(path, reason(errno));
   struct stat status {};
   std::string problem;
@@ -155,73 +119,40 @@ std::pair<int, std::uint64_t> open_regular(const std::string& path) {
 
 }  // namespace
 
-Directory::Directory(const std::string& path)
-    : path_(path), descriptor_(open_at(path, O_RDONLY | O_DIRECTORY)) {
-  if (descriptor_ < 0) fail<IoError>("cannot open " + path, reason(errno));
-}
-
-Directory::~Directory() { ::close(descriptor_); }
-
-bool Directory::is_at(const std::string& path) const {
-  struct stat opened {
-  }, now{};
-  return ::fstat(descriptor_, &opened) == 0 && ::stat(path.c_str(), &now) == 0 &&
-         opened.st_dev == now.st_dev && opened.st_ino == now.st_ino;
-}
-
-std::string Directory::path() const {
-  if (is_at(path_)) return path_;
-  std::error_code error;
-  const std::filesystem::path link = "/proc/self/fd/" + std::to_string(descriptor_);
-  std::string now = std::filesystem::read_symlink(link, error).string();
-  constexpr std::string_view kRemoved = " (deleted)";  // Linux appends it, see proc(5)
-  if (is_removed() && now.ends_with(kRemoved)) now.resize(now.size() - kRemoved.size());
-  return error ? path_ : now;
-}
-
-bool Directory::is_removed() const {
-  struct stat status {};
-  return ::fstat(descriptor_, &status) != 0 || status.st_nlink == 0;
-}
-
-void write_file(const PathAt& path, std::span<const std::span<const std::byte>> parts) {
-  const PathAt target = target_of(path);
-  std::string temporary;
-  const int file = create_beside(target, temporary), directory = descriptor_of(target);
-  if (file < 0) cannot_write(path.text(), reason(errno));
+void write_file(const std::string& path, std::span<const std::span<const std::byte>> parts) {
   struct stat old {};
+  const bool exists = ::stat(path.c_str(), &old) == 0;
+  if (exists && !S_ISREG(old.st_mode))
+    cannot_write(path, S_ISDIR(old.st_mode) ? "it is a directory" : "it is not a regular file");
+  std::string temporary;
+  const int file = create_beside(path, temporary);
+  if (file < 0) cannot_write(path, reason(errno));
   // A file system without permissions rejects fchmod; the file then has its default permissions.
-  if (::fstatat(directory, target.path.c_str(), &old, 0) == 0)
-    std::ignore = ::fchmod(file, old.st_mode & 07777);
+  if (exists) std::ignore = ::fchmod(file, old.st_mode & 0777);
   int error = write_and_close(file, parts);
-  if (error == 0 && ::renameat(directory, temporary.c_str(), directory, target.path.c_str()) != 0)
-    error = errno;
+  if (error == 0 && ::rename(temporary.c_str(), path.c_str()) != 0) error = errno;
   if (error != 0) {
-    ::unlinkat(directory, temporary.c_str(), 0);
-    cannot_write(path.text(), reason(error));
+    ::unlink(temporary.c_str());
+    cannot_write(path, reason(error));
   }
-  sync_at(parent_of(target));
+  sync_directory_of(path);
 }
 
-void write_file(const PathAt& path, std::string_view text) {
+void write_file(const std::string& path, std::string_view text) {
   const std::span<const std::byte> all[] = {std::as_bytes(std::span(text))};
   write_file(path, all);
 }
 
-void make_directory(const PathAt& path) {
-  if (::mkdirat(descriptor_of(path), path.path.c_str(), 0777) == 0) return;
+void make_directory(const std::string& path) {
+  if (::mkdir(path.c_str(), 0777) == 0) return;
   const int error = errno;
-  if (error != EEXIST || kind_of(path, path.directory ? AT_SYMLINK_NOFOLLOW : 0) != S_IFDIR)
-    fail<IoError>("cannot make the directory " + path.text(), reason(error));
+  struct stat old {};
+  if (error != EEXIST || ::lstat(path.c_str(), &old) != 0 || !S_ISDIR(old.st_mode))
+    fail<IoError>("cannot make the directory " + path, reason(error));
 }
 
-bool remove_file(const PathAt& path) {
-  return ::unlinkat(descriptor_of(path), path.path.c_str(), 0) == 0;
-}
-
-AppendFile::AppendFile(const PathAt& path)
-    : path_(path.text()),
-      descriptor_(open_at(path, O_WRONLY | O_APPEND | (path.directory ? O_NOFOLLOW : 0))) {
+AppendFile::AppendFile(const std::string& path)
+    : path_(path), descriptor_(open_file(path, O_WRONLY | O_APPEND | O_NOFOLLOW)) {
   if (descriptor_ < 0) cannot_write(path_, reason(errno));
 }
 

@@ -39,7 +39,7 @@ struct SafeTensors {
 /// duplicate name, the name "__metadata__", an undefined tensor, and text that is not UTF-8. Throws
 /// DTypeError for tracked64. Throws IoError, with path and reason, if the file cannot
 /// be written.
-void save_safetensors(const autograd::PathAt& path, const std::vector<NamedTensor>& tensors,
+void save_safetensors(const std::string& path, const std::vector<NamedTensor>& tensors,
                       const std::map<std::string, std::string>& metadata = {});
 
 /// Reads all tensors of a file. F32, F64, I64 and BOOL keep their type; F16 and BF16 are converted

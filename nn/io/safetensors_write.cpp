@@ -15,7 +15,7 @@ namespace heed::nn {
 using namespace autograd;
 using namespace safetensors;
 
-void save_safetensors(const PathAt& path, const std::vector<NamedTensor>& tensors,
+void save_safetensors(const std::string& path, const std::vector<NamedTensor>& tensors,
                       const std::map<std::string, std::string>& metadata) {
   const auto need = [](bool ok, const auto&... what) {
     check<ValueError>(ok, "save_safetensors", what...);

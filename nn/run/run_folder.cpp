@@ -1,10 +1,8 @@
 #include "nn/run/run_folder.h"
 
 #include <fmt/format.h>
-#include <sys/stat.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <ranges>
 #include <system_error>
 
@@ -14,7 +12,6 @@
 #include "nn/io/toml.h"
 #include "nn/optim/first_non_finite.h"
 #include "nn/run/metrics_file.h"
-#include "nn/run/own_files.h"
 #include "nn/run/snapshot_file.h"
 
 namespace heed::nn {
@@ -29,6 +26,21 @@ constexpr std::string_view kWeights = ".safetensors";
 // Returns the name of the checkpoint of a step, such as "checkpoints/000200.safetensors".
 std::string checkpoint_name(std::int64_t step) {
   return fmt::format("{}/{:06}{}", RunFolder::kCheckpoints, step, kWeights);
+}
+
+// Returns the paths in a directory, in alphabetical order.
+std::vector<fs::path> paths_in(const fs::path& folder) {
+  std::vector<fs::path> found;
+  std::error_code error;
+  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error))
+    found.push_back(it->path());
+  check<IoError>(!error, "cannot read " + folder.string(), error.message());
+  std::ranges::sort(found);
+  return found;
+}
+
+bool is_digits(std::string_view text) {
+  return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
 std::optional<std::int64_t> step_in(const std::map<std::string, std::string>& metadata) {
@@ -63,21 +75,25 @@ bool RunFolder::contains(const std::string& name) {
   return step && name == checkpoint_name(*step);
 }
 
+bool RunFolder::is_temporary(const std::string& name) {
+  const std::size_t at = name.rfind(".tmp"), dot = name.rfind('.');
+  return at != std::string::npos && dot > at && is_digits(std::string_view(name).substr(dot + 1)) &&
+         is_digits(std::string_view(name).substr(at + 4, dot - at - 4)) &&
+         contains(name.substr(0, at));
+}
+
 std::vector<RunFolder> RunFolder::list(const fs::path& runs) {
   std::vector<RunFolder> found;
-  std::error_code error;
-  for (fs::directory_iterator it(runs, error), end; !error && it != end; it.increment(error)) {
-    const RunFolder run(it->path());
+  for (const fs::path& path : paths_in(runs)) {
+    const RunFolder run(path);
     std::error_code unknown;
-    if (!it->is_directory(unknown) && !unknown) continue;
+    if (!fs::is_directory(path, unknown) && !unknown) continue;
     try {
       if (!run.is_run()) continue;
     } catch (const IoError&) {  // the directory is not accessible; it may be a run
     }
     found.push_back(run);
   }
-  check<IoError>(!error, "cannot read " + runs.string(), error.message());
-  std::ranges::sort(found, {}, &RunFolder::path);
   return found;
 }
 
@@ -90,34 +106,36 @@ std::optional<RunFolder> RunFolder::newest(const fs::path& runs) {
   return {};
 }
 
-std::unique_ptr<LockedFolder> RunFolder::make_next(const std::string& task, const fs::path& runs) {
+LockedFolder RunFolder::make_next(const std::string& task, const fs::path& runs) {
   for (int n = 1;; ++n) {
     const fs::path path = runs / fmt::format("{}-{}", task, n);
     if (fs::exists(fs::symlink_status(path))) continue;
     try {
-      auto folder = std::make_unique<LockedFolder>(path);
+      LockedFolder folder(path);
       if (!RunFolder(path).is_run()) return folder;
     } catch (const FolderInUse&) {  // another process has taken this directory; try the next
     }
   }
 }
 
-void RunFolder::remove_temporaries(const LockedFolder& run) {
-  if (!run.is_locked()) return;  // temporary files may belong to another process
-  nn::remove_temporaries(*run.directory(), contains);
-  const fs::path inside = run.path() / kCheckpoints;
-  if (fs::is_directory(fs::symlink_status(inside)))
-    nn::remove_temporaries(Directory(inside.string()), [](const std::string& name) {
-      return contains((fs::path(kCheckpoints) / name).string());
-    });
+// Returns the names of all files directly inside the directory, and of those inside kCheckpoints
+// unless it is a symbolic link.
+std::vector<std::string> RunFolder::names() const {
+  std::vector<std::string> all;
+  for (const fs::path& path : paths_in(path_)) all.push_back(path.filename().string());
+  if (const fs::path inside = file(kCheckpoints); fs::is_directory(fs::symlink_status(inside)))
+    for (const fs::path& path : paths_in(inside))
+      all.push_back((kCheckpoints / path.filename()).string());
+  return all;
 }
 
-PathAt RunFolder::target(std::string_view name) const {
-  return directory_ ? PathAt(directory_.get(), std::string(name)) : PathAt(file(name));
-}
-
-RunFolder RunFolder::opened() const {
-  return directory_ ? *this : RunFolder(std::make_shared<Directory>(path_.string()));
+void RunFolder::remove_temporaries(const LockedFolder& locked) {
+  if (!locked.is_locked()) return;  // temporary files may belong to another process
+  const RunFolder run(locked.path());
+  std::error_code ignored;  // a temporary file does no harm
+  for (const std::string& name : run.names())
+    if (is_temporary(name) && fs::is_regular_file(fs::symlink_status(run.file(name))))
+      fs::remove(run.file(name), ignored);
 }
 
 bool RunFolder::has_state() const { return is_there(file(kState)); }
@@ -193,14 +211,11 @@ std::vector<CheckpointFile> RunFolder::checkpoints() const {
     if (has_state()) last = step_in(load_metadata(file(kState).string())).value_or(0);
   } catch (const IoError&) {  // load() and open() state the reason
   }
-  std::error_code error;
-  for (fs::directory_iterator it(inside, error), end; !error && it != end; it.increment(error)) {
-    const fs::path name = it->path().filename();
-    if (!contains((kCheckpoints / name).string())) continue;
-    const auto step = parse_number<std::int64_t>(name.stem().string());
-    if (*step <= last) found.push_back({*step, it->path()});
+  for (const fs::path& path : paths_in(inside)) {
+    if (!contains((kCheckpoints / path.filename()).string())) continue;
+    const auto step = parse_number<std::int64_t>(path.stem().string());
+    if (*step <= last) found.push_back({*step, path});
   }
-  check<IoError>(!error, inside.string(), "cannot be listed: ", error.message());
   std::ranges::sort(found, {}, &CheckpointFile::step);
   return found;
 }
@@ -267,9 +282,9 @@ void RunFolder::save(const Snapshot& s, const std::vector<std::string>& notes) c
     check<NumericError>(first_non_finite(p.tensor).empty(), "save", p.name,
                         " is not finite after step ", s.step, "; ", divergence_advice(s.config));
   const std::string config = to_toml(s.config, notes);
-  write_snapshot(s, config, target(kState));
-  write_file(target(kConfig), std::string_view(config));
-  write_file(target(kMetrics), std::string_view(metrics_csv(s.whole_history())));
+  write_snapshot(s, config, file(kState).string());
+  write_file(file(kConfig).string(), std::string_view(config));
+  write_file(file(kMetrics).string(), std::string_view(metrics_csv(s.whole_history())));
   const auto [best, best_step] = s.best();
   if (!s.part(best).empty()) save_weights(kBest, s, best, best_step);
   save_weights(kModel, s, "model.", s.step);
@@ -277,44 +292,27 @@ void RunFolder::save(const Snapshot& s, const std::vector<std::string>& notes) c
 
 void RunFolder::save_weights(const std::string& name, const Snapshot& s, std::string_view part,
                              std::int64_t step) const {
-  save_safetensors(target(name), s.part(part), weights_metadata(s, step));
+  save_safetensors(file(name).string(), s.part(part), weights_metadata(s, step));
 }
 
 void RunFolder::save_checkpoint(const Snapshot& s) const {
-  make_directory(target(kCheckpoints));
+  make_directory(file(kCheckpoints).string());
   save_weights(checkpoint_name(s.step), s, "model.", s.step);
 }
 
-// Returns the names of the files that a run may have. If the directory kCheckpoints exists, these
-// include the checkpoint of step 0 and all existing checkpoints.
-std::vector<std::string> RunFolder::own_files() const {
-  std::vector<std::string> names(std::begin(kFiles), std::end(kFiles));
-  const fs::path inside = file(kCheckpoints);
-  if (!fs::is_directory(fs::symlink_status(inside))) return names;
-  names.push_back(checkpoint_name(0));
-  for (const auto& entry : fs::directory_iterator(inside))
-    if (const fs::path name = kCheckpoints / entry.path().filename(); contains(name.string()))
-      names.push_back(name.string());
-  return names;
-}
-
-void RunFolder::check_replaceable() const {
-  const fs::file_status inside = fs::symlink_status(file(kCheckpoints));
-  check<ValueError>(
-      !fs::exists(inside) || fs::is_directory(inside),
-      file(kCheckpoints).string() + " is not a directory",
-      "heed does not remove files through links; remove it yourself, or choose another "
-      "directory");
-  for (const std::string& name : own_files()) nn::check_replaceable(target(name));
-}
-
-void RunFolder::remove_others(const std::set<std::string>& kept) const {
-  // kState, the first, is removed last: without it, the other files of an earlier run would count
-  // as those of the new one.
-  const std::vector<std::string> names = own_files();
-  for (const std::string& name : std::views::reverse(names))
-    check<IoError>(kept.contains(name) || remove_file(target(name)) || errno == ENOENT,
-                   "cannot remove " + file(name).string(), std::generic_category().message(errno));
+void RunFolder::remove_others(std::set<std::string> kept) const {
+  const auto remove = [&](const std::string& name) {
+    std::error_code error;
+    fs::remove(file(name), error);
+    check<IoError>(!error, "cannot remove " + file(name).string(), error.message());
+  };
+  const bool had_state = kept.insert(kState).second;
+  for (const std::string& name : names())
+    if (contains(name) && !kept.contains(name)) remove(name);
+  if (fs::is_symlink(file(kCheckpoints))) remove(kCheckpoints);
+  // The state is removed last: without it, the other files of an earlier run would count as those
+  // of the new one.
+  if (had_state) remove(kState);
 }
 
 void RunFolder::remove_earlier(const Snapshot& s) const {
@@ -329,8 +327,8 @@ void RunFolder::save_as_weights(const Snapshot& s) const {
   metadata[kConfigKey] = config;
   // An earlier run is its kState, or else its kModel. So each moment has the earlier or the new
   // run.
-  save_safetensors(target(kModel), s.part("model."), metadata);
-  write_file(target(kConfig), std::string_view(config));
+  save_safetensors(file(kModel).string(), s.part("model."), metadata);
+  write_file(file(kConfig).string(), std::string_view(config));
   remove_others({kConfig, kModel});
 }
 

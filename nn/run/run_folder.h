@@ -10,14 +10,11 @@
 #include <vector>
 
 #include "nn/io/safetensors.h"
-#include "nn/run/folder_lock.h"
+#include "nn/run/locked_folder.h"
 #include "nn/run/run_result.h"
 #include "nn/train/trainer.h"
 
 namespace heed::nn {
-
-using autograd::Directory;
-using autograd::PathAt;
 
 /// A file with the weights of one step: checkpoints/000200.safetensors, or RunFolder::kState.
 struct CheckpointFile {
@@ -54,9 +51,9 @@ struct RunSummary {
 };
 
 /// The directory of a run. The object stores only the path, and every function reads the disk
-/// again. If it was constructed from an open directory, all files are written into this directory,
-/// even if it is moved. Every file is written atomically (write_file). Unless stated otherwise, all
-/// functions throw IoError with file and reason if a file cannot be read, written or parsed.
+/// again. Every file is written atomically (write_file), and never through a symbolic link inside
+/// the directory. Unless stated otherwise, all functions throw IoError with file and reason if a
+/// file cannot be read, written or parsed.
 ///
 /// kState is the run. All other files that save() writes are copies of parts of it. A directory
 /// with only kConfig and kModel is a run of weights, which can be used but not resumed.
@@ -76,12 +73,12 @@ class RunFolder {
   /// Returns whether a run has files of this name, such as "loss.png" or
   /// "checkpoints/000200.safetensors".
   static bool contains(const std::string& name);
+  /// Returns whether `name` is that of a temporary file of write_file() for such a file:
+  /// "loss.png.tmp123.0".
+  static bool is_temporary(const std::string& name);
 
   /// Stores the path. The directory need not exist.
   explicit RunFolder(std::filesystem::path path) : path_(std::move(path)) {}
-  /// Stores an open directory, such as LockedFolder::directory().
-  explicit RunFolder(std::shared_ptr<const Directory> directory)
-      : directory_(std::move(directory)) {}
   /// Returns the runs in the directory `runs`, ordered by path. Directories that cannot be read,
   /// and links whose target cannot be determined, are included.
   static std::vector<RunFolder> list(const std::filesystem::path& runs);
@@ -89,26 +86,17 @@ class RunFolder {
   static std::optional<RunFolder> newest(const std::filesystem::path& runs = "runs");
   /// Creates and locks a directory for a new run: the first of runs/TASK-1, runs/TASK-2, ... that
   /// does not exist.
-  static std::unique_ptr<LockedFolder> make_next(const std::string& task,
-                                                 const std::filesystem::path& runs = "runs");
+  static LockedFolder make_next(const std::string& task,
+                                const std::filesystem::path& runs = "runs");
   /// Removes temporary files of killed processes, if the directory is locked.
   static void remove_temporaries(const LockedFolder& run);
 
-  /// Returns the path that was passed to the constructor, or the current path of the open directory
-  /// (Directory::path).
-  std::filesystem::path path() const {
-    return directory_ ? std::filesystem::path(directory_->path()) : path_;
-  }
+  /// Returns the path that was passed to the constructor.
+  const std::filesystem::path& path() const { return path_; }
   /// Returns the path as text, for messages.
-  std::string text() const { return path().string(); }
-  /// Returns the path of a file inside the directory, to read it.
-  std::filesystem::path file(std::string_view name) const { return path() / name; }
-  /// Returns the path of a file inside the directory, to write it.
-  PathAt target(std::string_view name) const;
-  /// Returns the same run with its directory open. Throws IoError if it cannot be opened.
-  RunFolder opened() const;
-  /// Returns whether the open directory was removed; false if the object stores only a path.
-  bool is_removed() const { return directory_ && directory_->is_removed(); }
+  std::string text() const { return path_.string(); }
+  /// Returns the path of a file inside the directory.
+  std::filesystem::path file(std::string_view name) const { return path_ / name; }
 
   /// Returns whether the directory is a run: whether it has kState, or kConfig and kModel.
   bool is_run() const;
@@ -146,12 +134,9 @@ class RunFolder {
   void save(const Snapshot& snapshot, const std::vector<std::string>& notes = {}) const;
   /// Writes the weights as the checkpoint of their step. The run's directory must exist.
   void save_checkpoint(const Snapshot& snapshot) const;
-  /// Checks that a new run can replace all files, and changes nothing. Throws ValueError if
-  /// kCheckpoints is a symbolic link or a file, and IoError if another file cannot be replaced
-  /// (nn::check_replaceable).
-  void check_replaceable() const;
   /// Removes the files of an earlier run that save(snapshot) of a new run has not replaced, such as
-  /// checkpoints and pictures. Throws IoError if a file cannot be removed.
+  /// checkpoints and pictures. If kCheckpoints is a symbolic link, removes the link. Throws IoError
+  /// if a file cannot be removed.
   void remove_earlier(const Snapshot& snapshot) const;
   /// Makes the directory a run of weights, without a step: writes kModel, whose metadata contain
   /// the configuration, and kConfig, and removes the files of an earlier run. At each moment, the
@@ -162,13 +147,12 @@ class RunFolder {
   using Metadata = std::map<std::string, std::string>;
   Metadata metadata() const;
   RunConfig config_in(const Metadata& metadata) const;
-  std::vector<std::string> own_files() const;
-  void remove_others(const std::set<std::string>& kept) const;
+  std::vector<std::string> names() const;
+  void remove_others(std::set<std::string> kept) const;
   void save_weights(const std::string& name, const Snapshot& snapshot, std::string_view part,
                     std::int64_t step) const;
 
-  std::filesystem::path path_;                  // not used if `directory_` is not null
-  std::shared_ptr<const Directory> directory_;  // null: the object stores only the path
+  std::filesystem::path path_;
 };
 
 }  // namespace heed::nn

@@ -11,17 +11,15 @@ namespace heed::nn {
 
 namespace {
 
-// Calls f(key, member) for each member. All keys but the last are those of `heed train --json`.
+// Calls f(key, member) for each member. The keys are those of `heed train --json`.
 template <class Result, class F>
 void visit(Result& r, F f) {
   f("steps", r.steps), f("loss", r.loss), f("optimal_loss", r.optimal);
   f("accuracy", r.accuracy), f("standard_error", r.standard_error);
   f("eval_sequences", r.sequences), f("eval_tokens", r.targets);
   f("evaluation_set", r.evaluation_set), f("seconds", r.seconds);
-  f("weights_checksum", r.weights_checksum);
 }
 
-void read(const Json& json, const std::string& /*key*/, std::string& value) { value = json.text(); }
 void read(const Json& json, const std::string& key, std::int64_t& value) {
   const auto* count = json.as<std::uint64_t>();
   if (!count || !std::in_range<std::int64_t>(*count))

@@ -22,7 +22,6 @@ struct RunResult {
   /// Time from the start of training to the end of the final evaluation in seconds. None if the run
   /// was resumed.
   std::optional<double> seconds = {};
-  std::string weights_checksum = {};  ///< hash_of_tensors() of the evaluated weights
 };
 
 /// Returns the result as one line of JSON. Doubles are read back with the same bits.

@@ -97,7 +97,7 @@ std::map<std::string, std::string> weights_metadata(const Snapshot& s,
   return metadata;
 }
 
-void write_snapshot(const Snapshot& s, const std::string& config, const PathAt& path) {
+void write_snapshot(const Snapshot& s, const std::string& config, const std::string& path) {
   std::map<std::string, std::string> metadata = weights_metadata(s, s.step);
   metadata["best_loss"] = s.best_loss ? fmt::format("{:.17g}", *s.best_loss) : "";
   metadata["best_step"] = std::to_string(s.best_step);

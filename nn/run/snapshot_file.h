@@ -36,8 +36,7 @@ std::optional<MetricsRow> last_evaluation_in(const std::map<std::string, std::st
 
 /// Writes a snapshot. `config` is the text of config.toml. The history is written as a
 /// tensor, so that the header stays small. Throws IoError if the file cannot be written.
-void write_snapshot(const Snapshot& snapshot, const std::string& config,
-                    const autograd::PathAt& path);
+void write_snapshot(const Snapshot& snapshot, const std::string& config, const std::string& path);
 /// Returns the snapshot that write_snapshot() wrote, with the configuration `config`. The history
 /// in the file may have fewer columns than kMetricsColumns; the missing ones become NaN. Throws
 /// IoError if parts of the file are missing or contradict each other.

@@ -4,7 +4,6 @@
 
 #include <cmath>
 #include <limits>
-#include <thread>
 
 #include "autograd/base/text.h"
 #include "nn/run/metrics_file.h"
@@ -15,6 +14,9 @@ namespace heed::nn {
 using namespace autograd;
 
 namespace {
+
+constexpr double kSaveSeconds = 15;     // shortest time between saves after evaluations
+constexpr double kLongestUnsaved = 60;  // longest time without a save, in seconds
 
 // Thrown from the progress callback of an evaluation when a stop is requested.
 struct StopRequested {};
@@ -39,10 +41,10 @@ void check_causal(const Trainer& t) {
 
 }  // namespace
 
-TrainingRun::TrainingRun(Trainer& trainer, const RunFolder& folder, TrainingOptions options)
+TrainingRun::TrainingRun(Trainer& trainer, LockedFolder folder, TrainingOptions options)
     : t_(trainer),
-      folder_(folder.opened()),
-      known_path_(folder_.path()),
+      locked_(std::move(folder)),
+      folder_(locked_.path()),
       options_(std::move(options)),
       saved_(trainer.steps_done) {}
 
@@ -61,30 +63,15 @@ TrainingResult TrainingRun::run() {
     }
     return stop();
   } catch (const IoError&) {
-    if (!is_being_removed()) throw;
-    throw IoError(folder_.text() +
-                  " was removed during training, and the run with it; train again");
+    check_folder();  // a missing directory is the reason of other errors
+    throw;
   }
 }
 
-// Returns whether the directory was removed. `rm -r` removes the files before the directory.
-// Therefore, if files are missing, waits up to 1 s until the directory is removed.
-bool TrainingRun::is_being_removed() const {
-  for (int tries = 0; tries < 50 && !folder_.is_removed(); ++tries) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    if (folder_.has_state() && is_there(folder_.file(RunFolder::kModel))) return false;
-  }
-  return folder_.is_removed();
-}
-
-// Calls on_move() if the directory was moved. Throws IoError if it was removed, which writing into
-// an open file does not detect.
-void TrainingRun::check_folder() {
-  const std::filesystem::path path = folder_.path();
-  heed::check<IoError>(!folder_.is_removed(), path.string(), "was removed; train again");
-  if (path == known_path_) return;
-  known_path_ = path;
-  on_move();
+void TrainingRun::check_folder() const {
+  heed::check<IoError>(locked_.is_present(), folder_.text(),
+                       "was moved or removed during training; continue a moved run with heed train "
+                       "--resume and its new path, or train again");
 }
 
 double TrainingRun::seconds() const {
@@ -144,18 +131,18 @@ void TrainingRun::step() {
   const std::int64_t done = t_.steps_done, save_every = t_.config().save_every;
   if (evaluation_is_due() && done < t_.config().steps) {
     evaluate();
-    if (seconds() - last_saved_ > options_.save_seconds) save();
+    if (seconds() - last_saved_ > kSaveSeconds) save();
   }
+  check_folder();
   if (save_every > 0 && done % save_every == 0) {
     folder_.save_checkpoint(t_.snapshot());
     constexpr double kShare = 200;  // these saves take less than a 200th of the time
     if (seconds() - last_saved_ > kShare * save_cost_) save();
   }
-  check_folder();
   // Each row is a single write, so that a kill can truncate only the last line.
   for (; metrics_rows_ < t_.history().size(); ++metrics_rows_)
     metrics_->write(metrics_line(t_.history()[metrics_rows_]));
-  if (seconds() - last_saved_ > options_.longest_unsaved) save();
+  if (seconds() - last_saved_ > kLongestUnsaved) save();
   on_step(report);
 }
 
@@ -183,7 +170,6 @@ TrainingResult TrainingRun::finish() {
   result.all = nn::evaluate(t_.model, *t_.task, 0, progress(true));
   check(*result.all);
   result.seconds = seconds();
-  check_folder();
   on_end(result);
   const Evaluation& e = *result.all;
   RunResult saved{.steps = t_.steps_done,
@@ -193,10 +179,10 @@ TrainingResult TrainingRun::finish() {
                   .standard_error = e.standard_error,
                   .sequences = e.sequences,
                   .targets = e.tokens,
-                  .evaluation_set = t_.task->evaluation_size(),
-                  .weights_checksum = hash_of_tensors(last.part("model."))};
+                  .evaluation_set = t_.task->evaluation_size()};
   if (steps_ == t_.steps_done) saved.seconds = result.seconds;
   last.finished = true, last.result = to_json(saved);
+  check_folder();
   folder_.save(last, options_.notes);
   return result;
 }
@@ -250,6 +236,7 @@ std::string TrainingRun::last_save() const {
 // Saves the run. Throws NumericError without saving if the weights or their loss are not finite, so
 // that they never replace a good save.
 void TrainingRun::save() {
+  check_folder();
   const double started = seconds();
   if (!std::isfinite(loss_of_one(t_))) check_finite(nn::evaluate(t_.model, *t_.task, 1));
   try {
@@ -257,7 +244,7 @@ void TrainingRun::save() {
   } catch (const NumericError& e) {
     throw NumericError(fmt::format("{}; {}", e.what(), last_save()));
   }
-  metrics_.emplace(folder_.target(RunFolder::kMetrics));
+  metrics_.emplace(folder_.file(RunFolder::kMetrics).string());
   metrics_rows_ = t_.history().size();
   saved_ = t_.steps_done;
   last_saved_ = seconds();

@@ -16,9 +16,7 @@ namespace heed::nn {
 
 /// Options of TrainingRun that are not part of the run's configuration.
 struct TrainingOptions {
-  bool strict = false;          ///< true: a parameter without gradient throws NumericError
-  double save_seconds = 15;     ///< shortest time between saves after evaluations, in seconds
-  double longest_unsaved = 60;  ///< longest time without a save, in seconds
+  bool strict = false;                  ///< true: a parameter without gradient throws NumericError
   std::vector<std::string> notes = {};  ///< comments in config.toml
   /// Called within evaluations and, if `ranks` is null, after each step. If it returns true, the
   /// run is saved and stopped. If it is empty, the run is never stopped in this way.
@@ -46,13 +44,11 @@ struct LeakError : autograd::Error {
 };
 
 /// Trains a run and saves it. After a kill at any moment the directory contains the last save, from
-/// which RunFolder::resume() continues with the same bits. All files are written into the directory
-/// that was open at construction, even if it is moved.
+/// which RunFolder::resume() continues with the same bits.
 class TrainingRun {
  public:
-  /// Trainer and options.ranks must outlive the object. The directory must exist. run() saves
-  /// before the first step.
-  TrainingRun(Trainer& trainer, const RunFolder& folder, TrainingOptions options = {});
+  /// Trainer and options.ranks must outlive the object. run() saves before the first step.
+  TrainingRun(Trainer& trainer, LockedFolder folder, TrainingOptions options = {});
   virtual ~TrainingRun() = default;
 
   /// Trains up to config.steps, until an early end, or until a stop is requested. Throws:
@@ -61,14 +57,16 @@ class TrainingRun {
   ///    not finite. Such weights never replace a save.
   ///  - LeakError if an output depends on a later input (tested at the start), or if leaks() is
   ///    true for an evaluation, whose loss is then too far below the optimal loss.
-  ///  - IoError if a file cannot be written, or if the run's directory was removed, and the run
-  ///    with it.
+  ///  - IoError if a file cannot be written, or if the run's directory was moved or removed.
   TrainingResult run();
 
   /// Returns the trainer that was passed to the constructor.
   Trainer& trainer() const { return t_; }
   /// Returns the directory of the run.
   const RunFolder& folder() const { return folder_; }
+  /// Throws IoError if the directory was moved or removed. Another run may then have its path, so
+  /// this is called before files are written.
+  void check_folder() const;
   /// Returns the options that were passed to the constructor.
   const TrainingOptions& options() const { return options_; }
   /// Returns the last evaluation that this object has added to the history; nothing before the
@@ -97,9 +95,6 @@ class TrainingRun {
   /// Called during an evaluation of `total` sequences, after each chunk. `all` is true in the final
   /// evaluation.
   virtual void on_evaluating(std::int64_t /*done*/, std::int64_t /*total*/, bool /*all*/) {}
-  /// Called after another process has moved the run's directory. folder() returns its new path,
-  /// into which the run continues to write.
-  virtual void on_move() {}
   /// Called with a warning for the user. The run continues.
   virtual void on_warning(const std::string&) {}
   /// Called at the end of a run that was not stopped, before the run is marked as finished. If the
@@ -108,8 +103,6 @@ class TrainingRun {
   ///@}
 
  private:
-  bool is_being_removed() const;
-  void check_folder();
   void begin();
   void step();
   TrainingResult stop();
@@ -127,8 +120,8 @@ class TrainingRun {
   std::string last_save() const;
 
   Trainer& t_;
+  LockedFolder locked_;
   RunFolder folder_;
-  std::filesystem::path known_path_;  // the directory's path, to detect that it was moved
   TrainingOptions options_;
   std::optional<autograd::AppendFile> metrics_;  // metrics.csv, which save() replaces
   std::size_t metrics_rows_ = 0;                 // number of rows in metrics.csv

@@ -6,7 +6,6 @@
 #include "autograd/base/error.h"
 #include "autograd/base/files.h"
 #include "autograd/base/text.h"
-#include "nn/run/own_files.h"
 #include "tools/heed/report/output.h"
 #include "tools/heed/report/progress.h"
 
@@ -39,7 +38,7 @@ bool is_vacant(const fs::path& folder) {
                      [&](const fs::directory_entry& entry) {
                        const std::string name = entry.path().lexically_relative(folder).string();
                        return (name == RunFolder::kCheckpoints && entry.is_directory()) ||
-                              RunFolder::contains(nn::target_of_temporary(name));
+                              RunFolder::is_temporary(name);
                      });
 }
 
@@ -95,9 +94,9 @@ void check_weights_out(const std::string& option, const std::string& path) {
   }
 }
 
-std::unique_ptr<nn::LockedFolder> open_out(const fs::path& out, bool overwrite) {
-  auto folder = std::make_unique<nn::LockedFolder>(out);
-  const RunFolder run(folder->directory());
+nn::LockedFolder open_out(const fs::path& out, bool overwrite) {
+  nn::LockedFolder folder(out);
+  const RunFolder run(out);
   if (!is_vacant(out)) {
     if (!run.is_run())
       usage_error("--out {} is not empty and is not a run directory; choose another directory",
@@ -107,8 +106,7 @@ std::unique_ptr<nn::LockedFolder> open_out(const fs::path& out, bool overwrite) 
           "--out {} holds a run already; {}replace it with --overwrite", out.string(),
           run.has_state() ? fmt::format("continue it with --resume {}, or ", out.string()) : "");
   }
-  run.check_replaceable();
-  RunFolder::remove_temporaries(*folder);
+  RunFolder::remove_temporaries(folder);
   return folder;
 }
 

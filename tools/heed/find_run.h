@@ -34,9 +34,9 @@ void print_note(const nn::Task& task);
 void check_weights_out(const std::string& option, const std::string& path);
 
 /// Locks `out` for a new run. `out` must be absent, or empty except for files that a killed run
-/// left before its first save. With `overwrite`, it may also be a run directory whose files can be
-/// replaced. Throws UsageError for other directories, FolderInUse if another process has locked
-/// `out`, and IoError if `out` is a file or if a file in it cannot be replaced.
-std::unique_ptr<nn::LockedFolder> open_out(const std::filesystem::path& out, bool overwrite);
+/// left before its first save. With `overwrite`, it may also be a run directory. Throws UsageError
+/// for other directories, FolderInUse if another process has locked `out`, and IoError if `out` is
+/// a file.
+nn::LockedFolder open_out(const std::filesystem::path& out, bool overwrite);
 
 }  // namespace heed

@@ -37,14 +37,6 @@ bool spans_decades(const std::vector<double>& values) {
   return low > 0 && high > kDecades * low;
 }
 
-void make_folder(const std::filesystem::path& folder) {
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  if (error || !std::filesystem::is_directory(folder))
-    throw autograd::IoError(fmt::format("cannot make the directory {}: {}", folder.string(),
-                                        error ? error.message() : "it is a file"));
-}
-
 std::string PictureSource::run_name() const {
   if (run.empty()) return "";
   const std::filesystem::path full = std::filesystem::absolute(run).lexically_normal();
@@ -72,7 +64,8 @@ std::string description_of(const Picture& picture) {
       picture.drawing);
 }
 
-Files write_picture(autograd::PathAt file, const Picture& picture, const PictureSource& source) {
+Files write_picture(std::filesystem::path file, const Picture& picture,
+                    const PictureSource& source) {
   Files files;
   const auto write = [&](const auto& drawing) {
     std::vector<plot::PngText> metadata = {{"Software", "heed " + version_text()},
@@ -83,15 +76,15 @@ Files write_picture(autograd::PathAt file, const Picture& picture, const Picture
       metadata.push_back({"Color range", plot::color_range(drawing).text(drawing)});
     const std::string words = description_of(picture);
     for (const std::string& format : source.formats) {
-      file.path = std::filesystem::path(file.path).replace_extension(format).string();
-      if (std::ranges::count(files, std::filesystem::path(file.text())) > 0) continue;
+      file.replace_extension(format);
+      if (std::ranges::count(files, file) > 0) continue;
       plot::SvgCanvas svg;
       plot::Image image;
       const bool is_svg = format == "svg";
       draw(drawing, is_svg ? static_cast<plot::Canvas&>(svg) : image);
-      autograd::write_file(file, is_svg ? svg.encode(drawing.title, words, metadata)
-                                        : plot::encode_png(image, words, metadata));
-      files.emplace_back(file.text());
+      autograd::write_file(file.string(), is_svg ? svg.encode(drawing.title, words, metadata)
+                                                 : plot::encode_png(image, words, metadata));
+      files.push_back(file);
     }
   };
   std::visit(write, picture.drawing);

@@ -25,9 +25,6 @@ inline void append(Files& files, const Files& more) {
   files.insert(files.end(), more.begin(), more.end());
 }
 
-/// Creates a directory and its parents if they do not exist. Throws IoError.
-void make_folder(const std::filesystem::path& folder);
-
 /// Origin of a picture's numbers, and the formats in which the picture is written.
 struct PictureSource {
   std::filesystem::path run = {};  ///< run directory, or empty
@@ -51,7 +48,8 @@ std::string description_of(const Picture& picture);
 /// name of the format as its extension. The files contain description_of(picture). The
 /// metadata are heed's version, the command line, run and weights of `source` and, for heat maps,
 /// the range of the colors. Throws IoError.
-Files write_picture(autograd::PathAt file, const Picture& picture, const PictureSource& source);
+Files write_picture(std::filesystem::path file, const Picture& picture,
+                    const PictureSource& source);
 
 /// Returns the setting --format. Its value is a list of "png" and "svg"; an empty list means png.
 nn::Setting format_setting(std::vector<std::string>& formats);

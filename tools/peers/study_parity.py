@@ -162,7 +162,7 @@ class Comparison:
         self.heed, self.run, self.found = heed, run, {column: [] for column in COLUMNS}
 
     def study(self, *arguments):
-        command = [self.heed, "study", self.run, *arguments, "--out", self.run / "s", "--overwrite", "--json"]
+        command = [self.heed, "study", self.run, *arguments, "--json"]
         return json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
 
     def add(self, column, ours, theirs):

@@ -191,11 +191,11 @@ def compare(heed, options, folder):
     model = build(heed, run)
 
     def study(*arguments):
-        command = [heed, "study", run, *arguments, "--out", folder / "study", "--overwrite", "--json"]
+        command = [heed, "study", run, *arguments, "--json"]
         return json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
     right, wrong = random.sample(TOKENS[:10], 2)
     report = study("--prompt", prompt, "--of", f"diff:{right}-{wrong}", "--samples", "2")
-    compare_arrays(model, report, right, wrong, load_file(folder / "study/arrays.safetensors"), found)
+    compare_arrays(model, report, right, wrong, load_file(run / "study/arrays.safetensors"), found)
     with torch.no_grad():
         compare_logits(model, study, prompt, found)
     try:

@@ -145,14 +145,14 @@ TEST_CASE("200 + 200 steps give the same files as 400") {
   c.schedule = Decay::kConstant, c.steps = 200, c.eval_every = 30, c.save_every = 80;
   {
     Trainer t(c);
-    TrainingRun(t, RunFolder(halves.path())).run();
+    TrainingRun(t, LockedFolder(halves.path())).run();
   }
   const std::string half = bytes_of(halves / "best.safetensors");
   c.steps = 400;
   Trainer second = RunFolder(halves.path()).resume(), all(c);
   second.set(all.config());
-  TrainingRun(second, RunFolder(halves.path())).run();
-  TrainingRun(all, RunFolder(whole.path())).run();
+  TrainingRun(second, LockedFolder(halves.path())).run();
+  TrainingRun(all, LockedFolder(whole.path())).run();
   // Only the state of the run that was not resumed has the seconds of the whole run.
   RunResult result = RunFolder(whole.path()).summary().result.value();
   CHECK(result.seconds.has_value());

@@ -251,7 +251,7 @@ TEST_CASE("states of runs, and the run that was saved last") {
   const fs::path runs = folder / "runs";
   CHECK(!RunFolder::newest(runs));
   const auto opened = RunFolder::make_next("copy", runs), next = RunFolder::make_next("copy", runs);
-  const RunFolder first(opened->path()), second(next->path());
+  const RunFolder first(opened.path()), second(next.path());
   CHECK(second.path() == runs / "copy-2");
   CHECK_FALSE(first.is_run());
   CHECK((!RunFolder::newest(runs) && RunFolder::list(runs).empty()));

@@ -92,7 +92,7 @@ for seed in range(1, 6):
         with open(folder + "/r/study/report.html") as file:
             page = file.read()
         if seed == 1:
-            text = heed("study", folder + "/r", "--overwrite")
+            text = heed("study", folder + "/r")
     marks = [head["mark"] for head in untrained["heads"]]
     data = json.loads(re.search(r'id="data">(.*?)</script>', page, re.S)[1])
     for table in sum((section["tables"] for section in data["sections"]), []):

@@ -110,10 +110,6 @@ rm -r weights from-weights other exported.safetensors
 # faults_test.sh and out_folder_test.sh test the files that a kill leaves.
 mkdir -p mine2/checkpoints && touch mine2/checkpoints/000000.safetensors
 refuses 2 "is not a run directory" train reverse --out mine2
-# If a file has the name of the directory checkpoints, heed fails before it changes the earlier run.
-expect 0 train reverse "${tiny[@]}" --steps 2 --out late --quiet; touch late/checkpoints; cp -r late earlier
-refuses 2 "late/checkpoints is not a directory" train reverse "${tiny[@]}" --steps 2 --seed 2 --out late --overwrite --quiet
-ok diff -r late earlier; rm -r late earlier
 
 # --- the configuration that results from options, file and preset
 expect 0 train markov --preset micro --lr 0.25 --config good.toml --print-config

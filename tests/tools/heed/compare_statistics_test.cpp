@@ -80,7 +80,7 @@ TEST_CASE("n is the number of runs in the mean") {
   CHECK(*json.find("settings")->items()[0].find("n") == 2);
   CHECK(curves_chart(c).title.find("mean of 2 seeds") != std::string::npos);
   const testing::Folder folder;
-  nn::ResultFolder result(folder.path(), "comparison");
+  ResultFolder result("", folder / "compare");
   std::ifstream csv(write_comparison(result, {c})[0]);
   std::string line;
   std::getline(csv, line), std::getline(csv, line);
@@ -94,7 +94,7 @@ TEST_CASE("lines of CSV of several tasks have the options that differ in the tas
   const std::vector<RunComparison> tasks = {compare({record(1, 2, {3}), record(1, 4, {3})}),
                                             compare({runs[0], runs[1]}), compare({runs[2]})};
   const testing::Folder folder;
-  nn::ResultFolder result(folder.path(), "comparison");
+  ResultFolder result("", folder / "compare");
   const std::string file = autograd::read_file(write_comparison(result, tasks)[0].string());
   CHECK_THAT(file, Catch::Matchers::StartsWith("task,kv-heads,lr,setting,quantity,n,"));
   for (const char* line : {"\ninduction,2,,kv-heads=2,loss,1,", "\ncopy,,0.5,lr=0.5,loss,1,",

@@ -23,7 +23,7 @@ ok grep -q '^none,loss,all/reverse-none-1,1,' all/compare/runs.csv
 ok grep -q '^none,eval_loss,12,3,' all/compare/curves.csv
 ok grep -aq "mean of 3 seeds and its standard error" all/compare/curves.png
 cp all/compare/compare.csv first.csv
-expect 0 compare all; same first.csv all/compare/compare.csv  # this replaces the first comparison
+expect 0 compare all; same first.csv all/compare-2/compare.csv
 expect 0 compare all/reverse-none-[12] --json --out two
 is_json_line; out_has '"setting":"all runs"'; out_has '"n":2'; has_file two/curves.png
 expect 0 compare all/reverse-none-3 --out one; out_has "1 run of 1 setting,"; has_file one/curves.png
@@ -45,38 +45,27 @@ for size in 0 300; do
   expect 0 compare bad; out_has "5 runs of 2 settings"; out_has "reverse-none-2 and 1 more    2"
   err_has "warning: 1 of 6 runs is not compared: bad/reverse-none-1 (cannot read state.safetensors: it"
 done
-ok test "$(grep -c '^none,loss,bad/' bad/compare/runs.csv)" == 2
+ok test "$(grep -c '^none,loss,bad/' bad/compare-3/runs.csv)" == 2
 expect 0 compare bad --json --out json; is_json_line
 out_has '"left_out":[{"run":"bad/reverse-none-1","why":"cannot read state.safetensors'
 refuses 4 "compare: no run can be compared: bad/reverse-none-1/ (cannot read" compare bad/reverse-none-1/
 
-# --- the table is printed even if no file can be written
+# --- the files go into a new directory. The table is printed even if it cannot be made
 table() { out_has "6 runs of 2 settings"; out_has "reverse-d-head-1 and 2 more  3"; }
-mv all/compare aside && touch all/compare
-expect 4 compare all; table; err_has "cannot make the directory"; err_has "--out DIR writes"
-expect 4 compare all --json; is_json_line; out_has '"files":[]'; err_has "--out DIR writes"
-rm all/compare && mv aside all/compare
-touch file; refuses 4 "heed: cannot make the directory file/here: " compare all --out file/here
-mkdir -p held/curves.png/inside
-expect 4 compare all --out held; table; err_has "cannot replace held/curves.png: it is a directory"
-ok test "$(ls -A held)" == curves.png
-rm -r held/curves.png; exec 9< held; flock 9
-expect 4 compare all --out held; table; err_has "held: it is locked by another process"
-exec 9<&-
-expect 0 compare all --out held; has_file held/curves.png
-mkdir fixed  # heed replaces neither compare.csv alone nor a run
-for file in compare.csv runs.csv curves.csv; do
-  touch fixed/$file; expect 4 compare all --out fixed; table; err_has "cannot replace fixed/compare.csv: heed did not write it"
-done
-refuses 2 "--out all/reverse-none-1 is a run" compare all --out all/reverse-none-1
+touch file; expect 4 compare all --out file/here; table; err_has "cannot make the directory file/here: "; err_has "--out DIR writes"
+expect 4 compare all --out file/here --json; is_json_line; out_has '"files":[]'; err_has "--out DIR writes"
+refuses 2 "--out file is not a directory; choose a new directory, such as file-2" compare all --out file
+refuses 2 "--out all/reverse-none-1 is not empty; choose a new directory" compare all --out all/reverse-none-1
+mkdir fixed
 if unshare --map-root-user --mount true 2> err; then
   what="heed compare --out fixed, which is read-only"
   # shellcheck disable=SC2016
   unshare --map-root-user --mount bash -c \
     'mount --bind fixed fixed && mount -o remount,bind,ro fixed && exec "$0" "$@"' \
     "$heed" compare all --out fixed > out 2> err; code=$?
-  ok test $code == 4; table; err_has "fixed/heed-files.txt: Read-only file system"; err_has "--out DIR writes"
+  ok test $code == 4; table; err_has "fixed/unfinished: Read-only file system"; err_has "--out DIR writes"
 fi
+expect 0 compare all --out fixed; has_file fixed/curves.png
 
 # --- runs of several tasks: a table, pictures and lines of the CSV files for each task
 train_runs tasks reverse 1 2; train_runs tasks copy 1 2
@@ -93,11 +82,8 @@ ok grep -q '^copy,1/d-head,loss,tasks/copy-d-head-2,2,' tasks/compare/runs.csv
 ok test "$(wc -l < tasks/compare/compare.csv)" == 5; ok test "$(wc -l < tasks/compare/runs.csv)" == 9
 expect 0 compare tasks/reverse-* --json --out reverse; has_file reverse/curves.png
 alone=$(sed 's/,"left_out.*/}/' out)
-expect 0 compare tasks --json; is_json_line; out_has "$alone],\"left_out\":[],\"files\":[\"tasks/compare/compare.csv\""
+expect 0 compare tasks --json; is_json_line; out_has "$alone],\"left_out\":[],\"files\":[\"tasks/compare-2/compare.csv\""
 ok test "$(head -c 48 out)" == '{"tasks":[{"task":"copy","quantity":"loss","sett'
-touch tasks/compare/curves-mine.png
-expect 0 compare tasks/*copy* --out tasks/compare  # this removes the pictures of both tasks
-ok test "$(ls tasks/compare)" == $'compare.csv\ncurves-mine.png\ncurves.csv\ncurves.png\nheed-files.txt\nruns.csv'
 expect 0 train markov "${tiny[@]}" --steps 4 --quiet --out markov
 expect 0 compare all markov --out mixed
 out_has "reverse: 6 runs of 2 settings"; out_has "markov: 1 run of 1 setting"; out_has "markov   1"
@@ -110,17 +96,17 @@ for text in a b; do
   expect 0 train --text $text.txt "${tiny[@]}" --context 8 --steps 4 --quiet --out $text
 done
 expect 0 compare a b --out texts; out_has "text: 2 runs of 2 settings"; out_has "a.txt: a; b.txt: b"
-expect 0 compare a markov --out texts; has_file texts/curves-text.png
+expect 0 compare a markov --out text; has_file text/curves-text.png
 
 # --- help states how many settings are drawn
 expect 0 compare --help all; help_has "of more than 8 settings the first 8"
 
 # --- a run that was extended has no value of seconds, because a resume does not measure all its steps
 cp -r all longer
-expect 0 compare longer/reverse-none-1 --out one; out_has "seconds"
+expect 0 compare longer/reverse-none-1 --out shorter; out_has "seconds"
 expect 0 train --resume longer/reverse-none-1 --steps 16 --quiet
-expect 0 compare longer/reverse-none-1 --out one
-ok test "$(grep -c seconds out)" == 0; ok grep -q ',$' one/runs.csv
+expect 0 compare longer/reverse-none-1 --out longer-one
+ok test "$(grep -c seconds out)" == 0; ok grep -q ',$' longer-one/runs.csv
 
 # --- runs that cannot be compared are rejected
 refuses 2 "heed compare needs RUNS..." compare

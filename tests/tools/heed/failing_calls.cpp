@@ -318,12 +318,10 @@ int stat(const char* path, struct stat* out) {
 HEED_REPLACE(fsync, path_of(file), (int file), file)
 HEED_REPLACE(ftruncate, path_of(file), (int file, off_t size), file, size)
 HEED_REPLACE(rename, to, (const char* from, const char* to), from, to)
-HEED_REPLACE(renameat, to, (int a, const char* from, int b, const char* to), a, from, b, to)
 HEED_REPLACE(unlink, path, (const char* path), path)
 HEED_REPLACE(unlinkat, path, (int at, const char* path, int flags), at, path, flags)
 HEED_REPLACE(rmdir, path, (const char* path), path)
 HEED_REPLACE(remove, path, (const char* path), path)
 HEED_REPLACE(mkdir, path, (const char* path, mode_t mode), path, mode)
-HEED_REPLACE(mkdirat, path, (int at, const char* path, mode_t mode), at, path, mode)
 
 }  // extern "C"

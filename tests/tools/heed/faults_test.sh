@@ -4,8 +4,7 @@
 # write, fsync, rename, unlink, mkdir and flock fails once, with each error. EVERY=3 only takes every third call.
 # - The exit code of a failure is 4, unless the table below allows another one. If it is 0 without a message, the files
 #   are those of an undisturbed command.
-# - The state of a run that was saved is whole, and no other file is torn. A result is the old one, the new one, or
-#   marked as incomplete.
+# - The state of a run that was saved is whole, and no other file is torn. A result is complete or marked as unfinished.
 # - Files of the user, also with names like those that heed writes, stay. At most one temporary file is left for each
 #   thread that writes.
 # - The command then succeeds, and the files are those of an undisturbed command.
@@ -20,7 +19,7 @@ source "$(dirname "$0")/expect.sh" "$1"
 # exit code, and a text that stderr or stdout must contain; "-" if the failure needs no message.
 allowed=(
   # Pictures of a run: training continues, and a later save or the end of the run draws them again.
-  "@(train|replace|resume) * @(open|write|fsync|renameat) *@(loss|attention).png*" 0 "warning: no "
+  "@(train|replace|resume) * @(open|write|fsync|rename) *@(loss|attention).png*" 0 "warning: no "
   "@(train|replace|resume) * @(open .|fsync target/out)" 0 "warning: no "
   # If a file that is not needed cannot be removed, the next command that writes here removes it.
   "* * @(remove|unlink|unlinkat|rmdir) *" 0 -
@@ -36,9 +35,9 @@ allowed=(
   # If --resume cannot read config.toml, it writes it again.
   "@(resume|retext) * open target/out/config.toml" 0 "is ignored"
   # If study cannot read the data of the run, it leaves out some measurements.
-  "@(study|restudy) * open a/*" 0 "is not"
+  "study * open a/*" 0 "is not"
   # If study cannot read the state again to learn its step, it lists all checkpoints.
-  "@(study|restudy) * open a/state.safetensors" 0 -
+  "study * open a/state.safetensors" 0 -
   # compare leaves out a run that it cannot read.
   "compare * open [ab]/*" 0 "not compared"
 )
@@ -47,14 +46,11 @@ allowed=(
 learn=(train reverse "${tiny[@]}" --steps 2 --eval-every 2 --save-every 2 --quiet --threads 1)
 expect 0 "${learn[@]}" --out a
 expect 0 "${learn[@]}" --scale none --out b
-expect 0 study a --format png,svg --out old_study --threads 1
-expect 0 compare a b --out old_compare --threads 1
-mkdir -p before_{train,study,replace,resume,retext,restudy,compare,export,import,plot}
+mkdir -p before_{train,study,replace,resume,retext,compare,export,import,plot}
 for name in replace resume import; do cp -r a before_$name/out; done
 for i in $(seq 60); do echo "$i fox"; done > text.txt
 expect 0 train --text text.txt "${tiny[@]}" --context 16 --steps 2 --quiet --out before_retext/out; mv text.txt moved.txt
-cp -r old_study before_restudy/out; cp -r old_compare before_compare/out
-for name in replace resume import restudy compare; do  # files of the user
+for name in replace resume import; do  # files of the user
   echo mine | tee before_$name/out/{dS_Lecture.png,notes.txt,.mine} > before_$name/out/curves-mine.png
 done
 mkdir -p before_replace/out/checkpoints; echo mine > before_replace/out/checkpoints/mine.safetensors
@@ -62,8 +58,7 @@ command_train=("${learn[@]}" --out target/out)
 command_replace=("${learn[@]}" --seed 2 --out target/out --overwrite)
 command_resume=(train --resume target/out --steps 4 --quiet --threads 1)
 command_retext=(train --resume target/out --text moved.txt --threads 1)
-command_study=(study a --out target/out --overwrite --threads 1)
-command_restudy=(study a --prompt abcdefghijklmnop --of logit:a --out target/out --overwrite --threads 1)
+command_study=(study a --format png,svg --out target/out --threads 1)
 command_compare=(compare a b --out target/out --threads 1)
 command_export=(export a --names transformerlens --out target/out.safetensors)
 command_import=(import b/model.safetensors --out target/out --overwrite)
@@ -82,7 +77,7 @@ users() { find target -type f \( -name '*mine*' -o -name notes.txt -o -name dS_L
 # check_saved NAME: checks what the directory contains after a fault
 check_saved() {
   local file most=1
-  [[ $1 == @(study|restudy) ]] && most=3  # arrays, pictures and the page are written by three threads
+  [[ $1 == study ]] && most=3  # arrays, pictures and the page are written by three threads
   ok test "$(users)" == "$mine"
   ok test "$(find target -name '*.tmp*' | wc -l)" -le $most
   if [[ -e target/out/state.safetensors ]]; then
@@ -93,11 +88,12 @@ check_saved() {
   case $1 in
     replace|resume|retext) ok test -e target/out/state.safetensors ;;
     import) ok "$heed" info target/out > /dev/null ;;
-    restudy|compare|study)
-      if [[ $silent =~ ^-?$ && $(tail -n 1 target/out/heed-files.txt 2> /dev/null) == complete ]]; then
+    compare|study)
+      if [[ $silent =~ ^-?$ && -n $(ls target/out 2> /dev/null) && ! -e target/out/unfinished ]]; then
         checks=$((checks + 1))
-        [[ $(contents) == "$before" || $(contents) == "$after" ]] || fail "$what: neither the old nor the new result"
-      fi ;;
+        [[ $(contents) == "$after" ]] || fail "$what: the result is not complete"
+      fi
+      rm -rf target/out ;;
   esac
 }
 # check_again NAME: repeats the command, or resumes a run of the command that was saved
@@ -159,14 +155,14 @@ one_fault() {
 }
 
 points=0
-for name in ${COMMANDS:-train replace resume retext study restudy compare export import plot}; do
+for name in ${COMMANDS:-train replace resume retext study compare export import plot}; do
   declare -n plain=command_$name
   # After a fault some commands are resumed, and pictures then contain another command line.
   left_out=(); [[ $name =~ ^(train|replace|resume|retext)$ ]] && left_out=(! -name '*.png')
   seed=1 steps=2
   [[ $name == replace ]] && seed=2
   [[ $name == resume ]] && steps=4
-  restore "$name"; before=$(contents); mine=$(users)
+  restore "$name"; mine=$(users)
   expect 0 "${plain[@]}"
   after=$(contents)
   ok test "$(users)" == "$mine"
@@ -187,9 +183,6 @@ touch free/state.safetensors.tmp1.0
 nolock 0 "${learn[@]}" --out free --overwrite; warns; ok test -e free/state.safetensors.tmp1.0
 nolock 0 train --resume free --steps 5 --quiet; warns
 no_flock=EIO nolock 4 "${learn[@]}" --out free --overwrite; err_has "cannot lock free: Input/output error"
-nolock 0 study a --out free/study; nolock 0 study a --out free/study --overwrite
-sed -i '/complete/d' free/study/heed-files.txt; nolock 2 study a --out free/study; err_has "already contains a study"
-nolock 0 study a --out free/study --overwrite
 
 echo "$points faults"
 end_of_checks

@@ -35,16 +35,16 @@ commands=(
   "eval run --sequences 8 --threads 1"
   "generate run --prompt abcdefghijklmnop --tokens 4 --threads 1"
   "eval run --prompt abcdefghijklmnop --threads 1"
-  "study run --out studied --overwrite --threads 1"
-  "study run --over-time --out over --overwrite --threads 1"
+  "study run --threads 1"
+  "study run --over-time --threads 1"
   "gradcheck softmax --order 1 --threads 1"
   "gradcheck --run run --order 1 --threads 1"
-  "compare run other --out compared --threads 1"
+  "compare run other --threads 1"
   "plot run/model.safetensors --name tok.weight --out words.png" "info run" "export run --names transformerlens --out e.safetensors" "import e.safetensors --out imported --overwrite" "info ." "tasks"
 )
 # shellcheck disable=SC2086
 for command in "${commands[@]}"; do limited 1 $command; ok test $code == 0; done
-same unlimited/arrays.safetensors studied/arrays.safetensors; has_file studied/report.html
+same unlimited/arrays.safetensors run/study/arrays.safetensors; has_file run/study/report.html
 names=$("$heed" nothing 2>&1 | sed "s/.*Commands: //; s/,//g; s/ and / /")
 for name in $names; do  # no command is missing above, except verify resume
   what="the list of commands"; ok grep -qw -- "$name" <<< "${commands[*]}"

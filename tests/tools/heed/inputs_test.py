@@ -31,7 +31,7 @@ PROMPT = ["--prompt", "abcdefghijklmnop"]
 EVALUATE = ["--sequences", "2"]
 # For each input: its path, and the arguments, in which {} is the path.
 RUNS = {"eval run": EVALUATE, "generate run": PROMPT + ["--tokens", "2"],
-        "study run": ["--sample", "2", "--out", "out", "--overwrite"], "gradcheck run": [], "info run": [],
+        "study run": ["--sample", "2", "--out", "out"], "gradcheck run": [], "info run": [],
         "export run": ["--names", "transformerlens", "--out", "e.safetensors"], "compare runs": ["--out", "out"]}
 CASES = {name: ("in/run", ["--" + name.split()[1], "{}"] + rest) for name, rest in RUNS.items()}
 CASES |= {
@@ -43,7 +43,7 @@ CASES |= {
     "eval lines": ("in/text.txt", ["text-run", "--lines", "{}", *EVALUATE]),
     "import file": ("in/run/model.safetensors", ["{}", "--out", "out"]),
     "import like": ("in/run", ["run/model.safetensors", "--like", "{}", "--out", "out"]),
-    "study pairs": ("in/pairs.txt", ["run", "--pairs", "{}", "--out", "out", "--overwrite"]),
+    "study pairs": ("in/pairs.txt", ["run", "--pairs", "{}", "--out", "out"]),
     "plot file": ("in/m.safetensors", ["{}", "--out", "m.png"]),
     "plot x-labels": ("in/labels.txt", ["m.safetensors", "--x-labels", "{}"]),
     "plot y-labels": ("in/labels.txt", ["m.safetensors", "--y-labels", "{}"]),

@@ -87,7 +87,7 @@ class Planted:
 
 class Study:
     def __init__(self, run, *arguments):
-        self.arguments = ("study", run, "--overwrite", *arguments)
+        self.arguments = ("study", run, *arguments)
         self.json = json.loads(heed(*self.arguments, "--json"))
         self.claims = self.json["claims"]
 
@@ -105,7 +105,7 @@ class Study:
 
 def loss_of_set(run, option, heads):
     """Returns the change of the loss without these heads (--ablate), or with them alone (--keep)."""
-    found = json.loads(heed("study", run, "--of", "loss", option, ",".join(heads), "--json", "--overwrite"))
+    found = json.loads(heed("study", run, "--of", "loss", option, ",".join(heads), "--json"))
     return table_of(found, "sets")[0]["effect"]
 
 
@@ -122,8 +122,8 @@ def patterns(run, heads, samples):
     """Returns {head: (previous-token score, induction score)} from arrays.safetensors, without heed's scores."""
     sums = {}
     for sample in range(samples):
-        heed("study", run, "--sample", sample, "--out", f"{run}/arrays", "--overwrite")
-        tensors, metadata = read_tensors(f"{run}/arrays/arrays.safetensors")
+        files = json.loads(heed("study", run, "--sample", sample, "--json"))["files"]
+        tensors, metadata = read_tensors(next(name for name in files if name.endswith("/arrays.safetensors")))
         tokens = json.loads(metadata["labels"])
         length = len(tokens)
         for layer in range(2):

@@ -13,8 +13,7 @@ from heed_program import check, finish, heed, table_of
 
 GOLDEN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "golden")
 OPTIONS = ["--prompt", "abcab", "--of", "diff:c-d", "--ablate", "all", "--keep", "L0H0,L1H0", "--samples", "16", "--cut",
-           "L1H0[5,3]", "--corrupt", "cbcab", "--format", "svg",
-           "--overwrite"]
+           "L1H0[5,3]", "--corrupt", "cbcab", "--format", "svg"]
 
 
 def close(x, y):
@@ -63,7 +62,7 @@ for row, head in zip(numbers["rows"], found["heads"], strict=True):
     shown = dict(zip((c["name"] for c in numbers["columns"]), row, strict=True))
     check("page: heads", shown["head"] == f"L{head['layer']}H{head['head']}" and len(shown) > 20 and
           all(shown[key] == head[key] for key in ("mark", "needed", "suffices", "importance", "entropy")), shown)
-text = heed("study", GOLDEN, *OPTIONS, "--out", "out", "--show", "heads")
+text = heed("study", GOLDEN, *OPTIONS, "--out", "text", "--show", "heads")
 for row in table_of(found, "heads"):
     check("text: heads", re.search(rf"(?m)^{row['component']} .*{re.escape(format(row['needed'], '+.3g'))} ", text), text)
 

@@ -15,11 +15,11 @@ for file in weights.png dA.png dS.png arrays.safetensors; do has_file "runs/reve
 expect 0 info runs/reverse-1/study/arrays.safetensors; out_has "blocks.0.attn.hook_attn_scores_grad"
 expect 0 study runs/reverse-1 --sample 2 --of diff:a-b --at 1 --out looked; out_has "diff:a-b at 1"; has_file looked/dS.png
 expect 0 study runs/reverse-1 --out margin --json; is_json_line; out_has '"objective":"the margin"'
-expect 0 study runs/reverse-1 --at 18 --ablate all --samples 16 --show heads --out margin --overwrite
+expect 0 study runs/reverse-1 --at 18 --ablate all --samples 16 --show heads --out at-18
 out_has "the margin at 18"; out_has "softmax exact"; out_has "L0MLP"
-expect 0 info margin/arrays.safetensors; help_has "the margin: the logit of "
+expect 0 info at-18/arrays.safetensors; help_has "the margin: the logit of "
 printf 'abcdefghijklmnop\tbacdefghijklmnop\nabcdefghijklmnop\tabcdefghijklmnoo\tp\to\n' > pairs.txt
-expect 0 study runs/reverse-1 --pairs pairs.txt --out margin --overwrite; help_has "2 pairs of pairs.txt"; out_has "noise: necessary"
+expect 0 study runs/reverse-1 --pairs pairs.txt; help_has "2 pairs of pairs.txt"; out_has "noise: necessary"
 printf 'abcdefghijklmnop\tbac\n' > bad.txt; refuses 2 "a prompt needs exactly 16 tokens" study runs/reverse-1 --pairs bad.txt
 printf 'abcdefghijklmnop\n' > bad.txt; refuses 2 "bad.txt, line 1: needs 2 or 4 parts, got 1; write clean TAB corrupt" study runs/reverse-1 --pairs bad.txt
 printf 'abcdefghijklmnop\tabcdefghijklmnop|a\n' > bad.txt; refuses 2 "bad.txt, line 1: a prompt of 18 tokens, but the first prompt of the file has 17" study runs/reverse-1 --pairs bad.txt
@@ -28,43 +28,42 @@ printf 'abcdefghijklmnop\tabcdefghijklmnop\n' > bad.txt; refuses 2 "nothing to r
 : > bad.txt; refuses 2 "has no pair; write clean TAB corrupt" study runs/reverse-1 --pairs bad.txt
 refuses 4 "cannot read missing.txt" study runs/reverse-1 --pairs missing.txt
 refuses 2 "give one of them" study runs/reverse-1 --pairs pairs.txt --corruption value
-expect 0 study runs/reverse-1 --of loss --json --out margin --overwrite; is_json_line; out_has '"objective":"the loss"'
-expect 0 study runs/reverse-1 --of logprob:a --json --out margin --overwrite; is_json_line; out_has '"objective":"logprob:a at '
+expect 0 study runs/reverse-1 --of loss --json; is_json_line; out_has '"objective":"the loss"'
+expect 0 study runs/reverse-1 --of logprob:a --json; is_json_line; out_has '"objective":"logprob:a at '
 # The targets of a text are random, so L is their log probability. For a prompt, L is the margin of the prediction.
 expect 0 study text-run --out text-study; out_has "text-run: the log probability = -"
 help_has "L is the log probability of the next tokens, mean over the sequence"
-expect 0 study text-run --of margin --samples 4 --ablate all --out text-study --overwrite; out_has "text-run: the margin = "
-expect 0 study text-run --prompt "the quick" --out text-study --overwrite; out_has "text-run: the margin at 8 = "
+expect 0 study text-run --of margin --samples 4 --ablate all; out_has "text-run: the margin = "
+expect 0 study text-run --prompt "the quick"; out_has "text-run: the margin at 8 = "
 for of in diff:a none; do refuses 2 "margin, loss, logprob, logprob:C, logit:C or diff:A-B" study runs/reverse-1 --of $of; done
-expect 0 study runs/reverse-1 --sample 2 --at 18,19 --out looked --overwrite; out_has "the margin at 18 and 19"
+expect 0 study runs/reverse-1 --sample 2 --at 18,19; out_has "the margin at 18 and 19"
 refuses 4 "cannot make the directory" study runs/reverse-1 --out out/x
-refuses 4 "cannot make the directory" study runs/reverse-1 --out out
 expect 0 study runs/reverse-1 --ablate L0H0 --samples 8 --ablation zero --show sets; out_has "Sets of heads"; help_has "Without L0H0, L changes by"
-expect 0 study text-run --prompt "the quick" --keep L0H0 --out text-study --overwrite; help_has "With only L0H0, L changes by 0, on the sequence shown"
+expect 0 study text-run --prompt "the quick" --keep L0H0; help_has "With only L0H0, L changes by 0, on the sequence shown"
 
 # --- by default, scores of copies of a model of texts are measured on repeated random tokens, if they fit the context
-expect 0 study text-run --out text-study --overwrite; help_has "need a context of at least 33; it is 16"
+expect 0 study text-run; help_has "need a context of at least 33; it is 16"
 # --- --over-time with other sequences and another L than the default
 expect 0 study runs/reverse-1 --over-time --prompt abcdefghijklmnop --of diff:a-b --out ot; help_has "checkpoints on one sequence"; help_has "the logit of a minus that of b"
-expect 0 study runs/reverse-1 --over-time --of margin --ablate L0H0 --out ot --overwrite; out_has "Sets of heads"; help_has "L is the margin"
+expect 0 study runs/reverse-1 --over-time --of margin --ablate L0H0; out_has "Sets of heads"; help_has "L is the margin"
 expect 0 study runs/reverse-1 --show patching,sets --out none
 err_has "--show patching: this section was not computed; add --corrupt, --pairs or --corruption"; err_has "add --ablate or --keep"
 ok [ "$(wc -l < err)" = 2 ]
 
 # --- cuts of MLPs and edges
 expect 0 study runs/reverse-1 --ablate L0MLP,L0H0 --keep L0MLP --out cuts; out_has "Without L0MLP and L0H0,"; out_has "With only L0MLP,"
-expect 0 study runs/reverse-1 --edge embed:Q:L0H0,embed:L0MLP --prompt abcdefghijklmnop --out cuts --overwrite
+expect 0 study runs/reverse-1 --edge embed:Q:L0H0,embed:L0MLP --prompt abcdefghijklmnop
 out_has "Cut edges"; out_has "embed:Q:L0H0, embed:L0MLP"; help_has "means over the sequence shown"
 mv text.txt elsewhere.txt  # a prompt can be studied without the text
-expect 0 study text-run --prompt "the quick" --out text-study --overwrite; help_has "the sequences of the run are not available"
+expect 0 study text-run --prompt "the quick"; help_has "the sequences of the run are not available"
 refuses 2 "use --ablation zero" study text-run --prompt "the quick" --ablate L0H0
-expect 0 study text-run --prompt "the quick" --ablate L0H0 --ablation zero --out text-study --overwrite
+expect 0 study text-run --prompt "the quick" --ablate L0H0 --ablation zero
 refuses 4 "text.txt" study text-run
 mv elsewhere.txt text.txt
 expect 0 study runs/reverse-1 --prompt abcdefghijklmnop --corrupt ponmlkjihgfedcba --of diff:a-b --out patched
 for words in "Activation patching" "the sequence and a corrupt prompt" patching_heads.png "denoise: sufficient"; do out_has "$words"; done
 for file in patched/patching.png patched/report.html; do has_file $file; done
-refuses 2 "already contains a study" study runs/reverse-1 --over-time --out patched
+refuses 2 "--out patched is not empty" study runs/reverse-1 --over-time --out patched
 # picture_has FILE TEXT...: checks that the description or the metadata of a PNG file contain each text
 picture_has() { for text in "${@:2}"; do what="$1, $text"; ok grep -aqF -- "$text" "$1"; done; }
 picture_has patched/patching.png "Activation patching" "Color range"
@@ -92,11 +91,8 @@ ok grep -q '<desc>dL/dS.* Run reverse-1, task reverse' svg/dS.svg
 for i in $(seq 100); do echo "<a href=\"$i\">&amp;]]></a>"; done > markup.txt
 expect 0 train --text markup.txt "${tiny[@]}" --context 16 --steps 2 --out markup --quiet
 expect 0 study markup --prompt '<a&">]]>' --format svg --out hostile; xml hostile/dS.svg
-# --overwrite also removes the SVG files of the old study.
-expect 0 study runs/reverse-1 --out svg --overwrite
-ok test ! -e svg/dS.svg; ok test ! -e svg/patching.svg; ok test ! -e svg/patching.png; has_file svg/dS.png
-expect 0 study runs/reverse-1 --format svg --out svg --overwrite --json; is_json_line; out_has 'svg/dS.svg'
-has_file svg/dS.svg; ok test ! -e svg/dS.png
+expect 0 study runs/reverse-1 --format svg --out vector --json; is_json_line; out_has 'vector/dS.svg'
+has_file vector/dS.svg; ok test ! -e vector/dS.png
 
 # --- a study that leaves out the heads, because they would take more than 30 seconds, also prints this to stderr
 for i in $(seq 200); do echo "line $i: the quick brown fox"; done | head -c 5500 > long.txt
@@ -136,23 +132,20 @@ header large.safetensors '{"m":{"dtype":"F64","shape":[1,1],"data_offsets":[0,8]
 printf '\x1d\x4a\x9c\xf4\x87\x82\x07\x48' >> large.safetensors
 refuses 2 "1e+39 is out of range for float32" plot large.safetensors
 
-# --- a study is only replaced with --overwrite. result_folder_test.cpp and faults_test.sh test which files are removed
+# --- a study goes into a new directory, and follows or replaces no link. faults_test.sh tests kills
 has_file runs/reverse-1/study-2/arrays.safetensors
-refuses 2 "--out looked already contains a study" study runs/reverse-1 --out looked
-expect 0 study runs/reverse-1 --out looked --overwrite; has_file looked/dS.png
-expect 0 study runs/reverse-1 --out patched --overwrite; ok test ! -e patched/patching.png
-mkdir notes; touch notes/dS.png
-refuses 2 "--overwrite: notes contains files, but no study" study runs/reverse-1 --out notes --overwrite
-refuses 4 "cannot replace notes/dS.png: heed did not write it; move it" study runs/reverse-1 --out notes
-ok test "$(ls notes)" == dS.png
-refuses 2 "contains 'heed study 1', not a comparison" compare runs/reverse-1 --out patched
-# Without --out, heed uses the directory of a killed study again, unless another process has locked it.
-cp -r runs/reverse-1 own && rm -rf own/study* && mkdir own/study && echo 'heed study 1' > own/study/heed-files.txt
-exec 9< own/study && flock 9
-expect 0 study own; has_file own/study-2/arrays.safetensors
-refuses 2 "own/study: it is locked by another process" study own --overwrite
-exec 9<&-
-expect 0 study own; has_file own/study/arrays.safetensors
+refuses 2 "--out looked is not empty; choose a new directory, such as looked-2" study runs/reverse-1 --out looked
+refuses 2 "--out pairs.txt is not a directory; choose a new directory, such as pairs.txt-2" study runs/reverse-1 --out pairs.txt
+refuses 2 "unknown option --overwrite: it was removed; each result has a new directory" study again --overwrite
+mkdir own victim; cp runs/reverse-1/*.safetensors own; echo mine | tee victim/dS.png > own/notes.txt
+# Versions until 0.1 removed the files that heed-files.txt lists.
+printf 'heed study 1\nstate.safetensors\nnotes.txt\ncomplete\n' | tee own/heed-files.txt > victim/heed-files.txt
+ln -s . own/study; ln -s ../victim own/study-2; cp -r own own-before; cp -r victim victim-before
+expect 0 study own --prompt abcdefghijklmnop; has_file own/study-3/arrays.safetensors; ok rm -r own/study-3
+ok diff --no-dereference -r own own-before; ok diff -r victim victim-before
+echo mine > mine; ln -sf mine words.png
+refuses 4 "cannot write words.png: it is a symbolic link; choose another file with --out" plot words.safetensors
+ok test "$(cat mine)" == mine; ok rm words.png
 # If the output directory existed before (an empty directory or a link), a study that fails keeps it.
 mkdir -p target empty && ln -sfn target link
 expect 0 study runs/reverse-1 --out link; has_file link/dS.png
@@ -164,8 +157,8 @@ expect 0 study runs/reverse-1 --over-time; out_has "3 checkpoints on 32 sequence
 out_has "step   loss  counted  L0H0"
 for file in over_time.png report.html; do has_file "runs/reverse-1/over-time/$file"; done
 expect 0 study runs/reverse-1 --over-time --json --format svg; is_json_line; out_has '"steps":[0,4,8]'
-has_file runs/reverse-1/over-time-2/over_time.svg
-refuses 2 "--out runs/reverse-1/over-time already contains a study" study runs/reverse-1 --over-time --out runs/reverse-1/over-time
+has_file runs/reverse-1/over-time-3/over_time.svg
+refuses 2 "--out runs/reverse-1/over-time is not empty" study runs/reverse-1 --over-time --out runs/reverse-1/over-time
 refuses 4 "has no checkpoints; train with --save-every" study again --over-time
 cp -r runs/reverse-1 cut && truncate -s 1000 cut/checkpoints/000004.safetensors
 refuses 4 "cut/checkpoints/000004.safetensors" study cut --over-time

@@ -104,7 +104,7 @@ TEST_CASE("pictures have the maps of all heads, and their metadata name the sour
   const Folder folder;
   const nn::Study& s = windowed_study();
   const PictureSource source{"runs/first", "crc32c 01234567", {"png", "svg"}};
-  nn::ResultFolder result(folder.path(), "study");
+  ResultFolder result(folder.path(), "");
   const auto files = draw_pictures(result, map_pictures(s, texts()), source);
   REQUIRE(files.size() == 8);
   const auto scores = s.by_layer(&nn::LayerStudy::scores);

@@ -39,6 +39,7 @@ constexpr Row kRemoved[] = {
     {"--clip-value", "--clip limits the global norm of the gradient"},
     {"--csv", "--json prints all numbers"},
     {"--dry-run", "--print-config prints the configuration, parameters and FLOP per token"},
+    {"--overwrite", "each result has a new directory; --out names it"},
     {"--simd", "set HEED_SIMD in the environment"}};
 
 // Returns the second text of the row that begins with `name`; "" if there is none.

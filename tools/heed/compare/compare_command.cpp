@@ -4,7 +4,6 @@
 #include <set>
 
 #include "autograd/base/text.h"
-#include "nn/run/result_folder.h"
 #include "nn/tasks/task.h"
 #include "tools/heed/commands.h"
 #include "tools/heed/compare/compare_report.h"
@@ -132,16 +131,10 @@ std::vector<RunComparison> compare_tasks(const std::vector<nn::ComparedRun>& run
   return tasks;
 }
 
-std::vector<fs::path> write_files(const fs::path& folder, const std::vector<RunComparison>& tasks) {
+std::vector<fs::path> write_files(ResultFolder& out, const std::vector<RunComparison>& tasks) {
   const auto suffix = [&](std::size_t i) {
     return tasks.size() > 1 ? "-" + tasks[i].task() : std::string();
   };
-  nn::ResultFolder out(folder, "comparison");
-  // Lists all names first. If the user has a file of one of these names, list() throws before any
-  // file is written.
-  std::vector<std::string> names{"compare.csv", "runs.csv", "curves.csv"};
-  for (std::size_t i = 0; i < tasks.size(); ++i) names.push_back("curves" + suffix(i) + ".png");
-  out.list(names);
   std::vector<fs::path> files = write_comparison(out, tasks);
   for (std::size_t i = 0; i < tasks.size(); ++i)
     files.push_back(draw_comparison(out, tasks[i], suffix(i)));
@@ -150,20 +143,19 @@ std::vector<fs::path> write_files(const fs::path& folder, const std::vector<RunC
 }
 
 Report run_compare(const CompareArguments& a, const Command& c) {
+  check_out(a.out);
   const nn::ComparedQuantity of{a.of};
   std::vector<LeftOut> left_out;
   const std::vector<nn::ComparedRun> runs = find_runs(c, of, left_out);
-  if (!a.out.empty() && nn::RunFolder(a.out).is_run())
-    usage_error("--out {} is a run; choose another directory", a.out);
-  if (!a.out.empty()) make_folder(a.out);  // reports errors of arguments before the work starts
   const std::vector<RunComparison> tasks = compare_tasks(runs, of);
   Report report = comparison_report(tasks);
   report_left_out(report, runs.size(), left_out);
   const std::vector<Command::Value>& given = c.values.at("runs");
-  fs::path out = a.out.empty() ? "compare" : a.out;
-  if (a.out.empty() && given.size() == 1 && !nn::RunFolder(given[0].text).is_run())
-    out = fs::path(given[0].text) / "compare";
-  report.write_files([&] { return write_files(out, tasks); });
+  const bool is_list = given.size() == 1 && !nn::RunFolder(given[0].text).is_run();
+  report.write_files([&] {
+    ResultFolder out(a.out, is_list ? fs::path(given[0].text) / "compare" : "compare");
+    return write_files(out, tasks);
+  });
   if (!report.error.empty()) report.error += "; --out DIR writes the files elsewhere";
   return report;
 }
@@ -191,8 +183,7 @@ weights and a configuration has no losses.
 [Files]
 The directory --out receives compare.csv (a line per setting), runs.csv (per run), curves.csv (per
 step) and curves.png (the mean with a band of one standard error above and below, at the steps that
-all runs of a setting have; of more than 8 settings the first 8). The files of an earlier comparison
-in this directory are replaced or removed.
+all runs of a setting have; of more than 8 settings the first 8). The directory must be new or empty.
 
 [JSON]
 For runs of several tasks, --json prints tasks (a list with task, quantity and settings of
@@ -210,11 +201,12 @@ void compare_command(Command& c) {
   c.notes = kCompareNotes;
   auto a = std::make_shared<CompareArguments>();
   c.arguments = 1;
-  c.add("Options", {nn::Setting("runs", a->runs, {}, "runs, directories of runs"),
-                    nn::Setting("of", a->of, {"loss", "accuracy", "eval_loss", "eval_accuracy"},
-                                "the compared quantity"),
-                    nn::Setting("out", a->out, "DIR", "directory for the files")
-                        .shows("compare in the given or the current directory")});
+  c.add("Options",
+        {nn::Setting("runs", a->runs, {}, "runs, directories of runs"),
+         nn::Setting("of", a->of, {"loss", "accuracy", "eval_loss", "eval_accuracy"},
+                     "the compared quantity"),
+         nn::Setting("out", a->out, "DIR", "directory for the files")
+             .shows("compare, or compare-2, ..., in the given or the current directory")});
   c.add_common(Command::kThreads | Command::kJson);
   c.mark(&nn::Setting::required, {"runs"});
   c.modes = {{.result = kComparisonKeys,

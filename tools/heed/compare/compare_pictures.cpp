@@ -34,7 +34,7 @@ std::string seeds_text(const std::vector<MeanError>& means) {
   return fmt::format(", mean of {}{} seeds and its standard error", some, most->n);
 }
 
-std::filesystem::path draw(const autograd::PathAt& file, const plot::LineChart& chart) {
+std::filesystem::path draw(const std::filesystem::path& file, const plot::LineChart& chart) {
   std::string alt;
   for (const plot::Series& s : chart.series)
     if (!s.y.empty() && std::isfinite(s.y.back()))
@@ -68,7 +68,7 @@ plot::LineChart curves_chart(const RunComparison& c) {
   return chart;
 }
 
-std::filesystem::path draw_comparison(nn::ResultFolder& folder, const RunComparison& c,
+std::filesystem::path draw_comparison(ResultFolder& folder, const RunComparison& c,
                                       const std::string& suffix) {
   return draw(folder.file("curves" + suffix + ".png"), curves_chart(c));
 }

@@ -214,7 +214,7 @@ Report comparison_report(const std::vector<RunComparison>& tasks) {
   return report;
 }
 
-std::vector<fs::path> write_comparison(nn::ResultFolder& folder,
+std::vector<fs::path> write_comparison(ResultFolder& folder,
                                        const std::vector<RunComparison>& tasks) {
   Table settings = options_table(tasks, setting_columns({{"setting"}, {"quantity"}}));
   Table runs = options_table(tasks, run_columns({{"quantity"}, {"run"}, {"seed"}}));
@@ -229,9 +229,8 @@ std::vector<fs::path> write_comparison(nn::ResultFolder& folder,
     }
   std::vector<fs::path> files;
   const auto write = [&](const char* name, const Table& table) {
-    const autograd::PathAt file = folder.file(name);
-    autograd::write_file(file, std::string_view(to_csv(table)));
-    files.emplace_back(file.text());
+    files.push_back(folder.file(name));
+    autograd::write_file(files.back().string(), std::string_view(to_csv(table)));
   };
   write("compare.csv", settings), write("runs.csv", runs), write("curves.csv", curves);
   return files;

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "nn/run/result_folder.h"
 #include "nn/study/comparison.h"
 #include "tools/heed/report/report.h"
+#include "tools/heed/result_folder.h"
 #include "tools/plot/chart.h"
 
 namespace heed {
@@ -40,7 +40,7 @@ Report comparison_report(const std::vector<RunComparison>& tasks);
 /// group and step). If there are several tasks, the first column is the task, and an option that
 /// does not differ between the runs of a task is empty in its lines. Returns the paths of the
 /// files. Throws IoError if a file cannot be written.
-std::vector<std::filesystem::path> write_comparison(nn::ResultFolder& folder,
+std::vector<std::filesystem::path> write_comparison(ResultFolder& folder,
                                                     const std::vector<RunComparison>& tasks);
 
 inline constexpr std::size_t kMostCurves = 8;  ///< largest number of curves of curves_chart()
@@ -51,7 +51,7 @@ plot::LineChart curves_chart(const RunComparison& c);
 
 /// Draws curves.png. `suffix` is added to the name: curves-copy.png if it is "-copy". Returns the
 /// path of the file. Throws IoError if the file cannot be written.
-std::filesystem::path draw_comparison(nn::ResultFolder& folder, const RunComparison& c,
+std::filesystem::path draw_comparison(ResultFolder& folder, const RunComparison& c,
                                       const std::string& suffix = "");
 
 }  // namespace heed

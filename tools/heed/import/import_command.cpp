@@ -39,8 +39,8 @@ Report run_import(const ImportArguments& a, const std::string& config) {
   nn::Snapshot snapshot{.config = imported.config, .data = imported.task->info().data};
   for (const nn::NamedTensor& t : parameters(imported.model))
     snapshot.tensors.push_back({"model." + t.name, t.tensor});
-  const auto folder = open_out(a.out, a.overwrite);
-  nn::RunFolder(folder->directory()).save_as_weights(snapshot);
+  const nn::LockedFolder folder = open_out(a.out, a.overwrite);
+  nn::RunFolder(folder.path()).save_as_weights(snapshot);
   if (!note.empty()) print_error("note: " + note);
   Report report(kImportKeys);
   report.set("run", a.out);

@@ -162,6 +162,9 @@ std::filesystem::path default_out(std::filesystem::path file) {
 Files draw(const PlotArguments& a, const Picture& picture, PictureSource source = {}) {
   const std::filesystem::path out =
       a.out.empty() ? default_out(a.file) : std::filesystem::path(a.out);
+  if (a.out.empty() && std::filesystem::is_symlink(out))
+    fail<autograd::IoError>("cannot write " + out.string(),
+                            "it is a symbolic link; choose another file with --out");
   const std::string extension = out.extension().string();
   if (extension != ".png" && extension != ".svg")
     usage_error("--out: needs a FILE.png or FILE.svg, got '{}'", a.out);

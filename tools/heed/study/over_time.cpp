@@ -10,7 +10,6 @@
 #include "tools/heed/report/progress.h"
 #include "tools/heed/study/analysis.h"
 #include "tools/heed/study/page_data.h"
-#include "tools/heed/study/study_files.h"
 #include "tools/heed/study/study_pictures.h"
 
 namespace heed {
@@ -287,10 +286,10 @@ std::string last_checkpoint(const std::string& run) {
 }
 
 Report study_over_time(const Subject& subject, const HeadArguments& heads, const Command& c,
-                       const std::string& out_name, bool overwrite) {
+                       const std::string& out_name) {
   const std::filesystem::path folder = subject.source.run;
   const std::vector<nn::CheckpointFile> checkpoints = nn::RunFolder(folder).checkpoints();
-  const auto out = open_study_folder(out_name, folder / "over-time", overwrite);
+  ResultFolder out(out_name, folder / "over-time");
   const auto [studied, sequences] = sequences_of(subject, c);
   nn::Transformer model = nn::clone(subject.model());
   Progress progress(false);
@@ -306,10 +305,10 @@ Report study_over_time(const Subject& subject, const HeadArguments& heads, const
   }
   progress.at_work("Writing the page");
   const Files files = write_document(
-      *out, subject.source,
+      out, subject.source,
       fmt::format("{}: {} over time", subject.source.run_name(), subject.texts.objective), sections,
       pane_data({pane_over_time(subject, model, checkpoints, study)}));
-  out->complete();
+  out.complete();
 
   Report report(over_time_keys());
   report.set("format", kStudyFormat);

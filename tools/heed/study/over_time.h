@@ -18,7 +18,7 @@ std::string last_checkpoint(const std::string& run);
 /// the sequence of the page. L is measured on this sequence if --prompt or --sample selects it, and
 /// otherwise on sequences of the task. Writes over_time.png and report.html.
 Report study_over_time(const Subject& subject, const HeadArguments& heads, const Command& c,
-                       const std::string& out, bool overwrite);
+                       const std::string& out);
 /// Returns the JSON keys of the report of study_over_time(). The help text lists them.
 Columns over_time_keys();
 

@@ -138,9 +138,8 @@ nn::Json pane_of(const Subject& s, const nn::Study& study, const std::string& la
   return pane;
 }
 
-Files write_document(nn::ResultFolder& folder, const PictureSource& source,
-                     const std::string& title, const std::vector<Section>& sections,
-                     nn::Json page) {
+Files write_document(ResultFolder& folder, const PictureSource& source, const std::string& title,
+                     const std::vector<Section>& sections, nn::Json page) {
   Files files;
   for (const Section& s : sections) append(files, draw_pictures(folder, s.pictures, source));
   page.update(nn::Json::object({{"title", title},
@@ -148,9 +147,8 @@ Files write_document(nn::ResultFolder& folder, const PictureSource& source,
                                 {"pictures", pictures_json(sections)},
                                 {"heed", version_text()},
                                 {"command", typed_command()}}));
-  const autograd::PathAt report = folder.file("report.html");
-  autograd::write_file(report, study_page(page));
-  files.emplace_back(report.text());
+  files.push_back(folder.file("report.html"));
+  autograd::write_file(files.back().string(), study_page(page));
   return files;
 }
 

@@ -32,8 +32,8 @@ nn::Json cells_json(const NotableCells& cuts);
 /// Draws the pictures of the sections and writes report.html into the directory. `page` has further
 /// data of the page (page/README.md), such as pane_data(). Returns the paths of all files of the
 /// sections and of report.html. Throws IoError.
-Files write_document(nn::ResultFolder& folder, const PictureSource& source,
-                     const std::string& title, const std::vector<Section>& sections, nn::Json page);
+Files write_document(ResultFolder& folder, const PictureSource& source, const std::string& title,
+                     const std::vector<Section>& sections, nn::Json page);
 /// Returns the data of a page of panes, with the descriptions of nn::map_quantities() and
 /// nn::head_quantities().
 nn::Json pane_data(const std::vector<nn::Json>& panes);

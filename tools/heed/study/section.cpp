@@ -175,15 +175,14 @@ void add_section(Report& report, const Section& section, bool whole) {
   for (const Table& table : section.tables) report.text_table(table);
 }
 
-Files draw_pictures(nn::ResultFolder& folder, const std::vector<Picture>& pictures,
+Files draw_pictures(ResultFolder& folder, const std::vector<Picture>& pictures,
                     const PictureSource& source) {
   std::vector<Files> written(pictures.size());
   autograd::parallel_for(std::ssize(pictures), 1, [&](std::int64_t i, std::int64_t) {
     const Picture& p = pictures[std::size_t(i)];
-    std::vector<std::string> names;
-    for (const std::string& format : source.formats) names.push_back(p.file + "." + format);
-    folder.list(names);
-    written[std::size_t(i)] = write_picture(folder.target(p.file), p, source);
+    std::filesystem::path file;
+    for (const std::string& format : source.formats) file = folder.file(p.file + "." + format);
+    written[std::size_t(i)] = write_picture(file, p, source);
   });
   Files files;
   for (const Files& some : written) append(files, some);

@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "nn/run/result_folder.h"
 #include "nn/study/evidence.h"
 #include "tools/heed/pictures.h"
 #include "tools/heed/report/report.h"
+#include "tools/heed/result_folder.h"
 
 namespace heed {
 
@@ -52,7 +52,7 @@ Value sections_json(const std::vector<Section>& sections);
 void add_section(Report& report, const Section& section, bool whole);
 /// Draws pictures into `folder` in the formats of `source`, and returns their paths. Throws
 /// IoError.
-Files draw_pictures(nn::ResultFolder& folder, const std::vector<Picture>& pictures,
+Files draw_pictures(ResultFolder& folder, const std::vector<Picture>& pictures,
                     const PictureSource& source);
 
 }  // namespace heed

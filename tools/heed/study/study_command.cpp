@@ -13,7 +13,6 @@
 #include "tools/heed/study/head_table.h"
 #include "tools/heed/study/over_time.h"
 #include "tools/heed/study/page_data.h"
-#include "tools/heed/study/study_files.h"
 #include "tools/heed/study/study_help.h"
 #include "tools/heed/study/study_pictures.h"
 
@@ -26,7 +25,7 @@ struct StudyArguments {
   std::string run, weights = nn::RunFolder::kState, prompt, of = "margin", out, at;
   std::vector<std::string> formats, show;
   std::int64_t sample = 0;
-  bool overwrite = false, over_time = false;
+  bool over_time = false;
   HeadArguments heads;
   // Not read: an option of a single analysis needs a variable. The analysis reads the value from
   // the command.
@@ -35,6 +34,7 @@ struct StudyArguments {
 
 // Returns the run, the sequence and the objective L that the arguments select.
 Subject chosen_subject(const StudyArguments& a, const Command& c) {
+  check_out(a.out);
   const std::filesystem::path folder = find_run(a.run);
   bool has_sequences = c.given("samples") || !c.given("prompt");
   const auto run = open_for_study(folder, a.weights, has_sequences);
@@ -72,7 +72,7 @@ Subject chosen_subject(const StudyArguments& a, const Command& c) {
 
 // Writes the arrays with their descriptions. A key of the metadata "schema" is the end of an
 // array's name. A gradient, whose name is the array's name and "_grad", has no entry of its own.
-void save_arrays(const autograd::PathAt& file, const Subject& s, const nn::Study& study) {
+void save_arrays(const std::string& file, const Subject& s, const nn::Study& study) {
   nn::Json schema = nn::Json::object();
   for (const nn::ArrayQuantity& q : nn::array_quantities())
     schema.append(std::string(q.site),
@@ -195,11 +195,11 @@ Report study_one(const StudyArguments& a, const Command& c) {
   const StudyContext early(c, a.heads, s, heads, progress);
   for (const Analysis* analysis : analyses())
     if (analysis->check) analysis->check(early);  // before the heads are measured
-  const auto out = open_study_folder(a.out, s.source.run / "study", a.overwrite);
+  ResultFolder out(a.out, s.source.run / "study");
   progress.at_work("Running the model forward and backward");
   heads = study_heads(a.heads, c, s, progress);  // first, so that its arrays are freed
   StudyContext context(c, a.heads, s, heads, progress);
-  const autograd::PathAt arrays = out->file("arrays.safetensors");
+  const std::string arrays = out.file("arrays.safetensors").string();
   // The arrays take hundreds of megabytes for 8 layers and 512 tokens, so a thread writes them. If
   // it cannot be started, get() does the work.
   const nn::Study& study = context.study();
@@ -216,7 +216,7 @@ Report study_one(const StudyArguments& a, const Command& c) {
   progress.at_work("Drawing pictures and writing arrays");
   // A thread draws while this one writes the page.
   auto drawn =
-      std::async([&] { return draw_pictures(*out, map_pictures(study, s.texts), s.source); });
+      std::async([&] { return draw_pictures(out, map_pictures(study, s.texts), s.source); });
   nn::Json page = pane_data(panes_of(context));
   std::vector<std::string> summary;
   for (const Claim& line : lines) summary.push_back(line.text);
@@ -224,12 +224,12 @@ Report study_one(const StudyArguments& a, const Command& c) {
   std::vector<Section> shown = sections;
   shown.insert(shown.begin(), heads_section(context));
   Files written =
-      write_document(*out, s.source, fmt::format("{}: {}", s.source.run_name(), s.texts.objective),
+      write_document(out, s.source, fmt::format("{}: {}", s.source.run_name(), s.texts.objective),
                      shown, std::move(page));
   append(written, drawn.get());
   saved.get();
-  written.emplace_back(arrays.text());
-  out->complete();
+  written.emplace_back(arrays);
+  out.complete();
   progress.clear();
   return report_of(a, context, sections, lines, written);
 }
@@ -250,9 +250,8 @@ void add_settings(Command& c, const std::shared_ptr<StudyArguments>& a) {
          nn::Setting("at", a->at, "POS,...", "positions of L, from 0; BOS counts")
              .shows("all with a target (margin: that count in the accuracy); for logits the last"),
          nn::Setting("out", a->out, "DIR", "directory for the files")
-             .shows("study in the run, or the first free of study-2, ..."),
+             .shows("study in the run, then study-2, ..."),
          format_setting(a->formats),
-         {"overwrite", a->overwrite, "replaces the study in --out, or in study of the run"},
          {"weights", a->weights, "FILE", "weights file inside the run directory"},
          nn::Setting("show", a->show, sections, "sections that text prints in full, or all")
              .shows("those whose options are given")});
@@ -278,8 +277,8 @@ void study_command(Command& c) {
   auto a = std::make_shared<StudyArguments>();
   c.arguments = 1;
   add_settings(c, a);
-  std::vector<std::string> over_time{"run", "out", "overwrite", "format", "prompt", "sample",
-                                     "of",  "at",  "samples",   "keep",   "ablate"};
+  std::vector<std::string> over_time{"run", "out", "format",  "prompt", "sample",
+                                     "of",  "at",  "samples", "keep",   "ablate"};
   for (const Analysis* analysis : analyses())
     for (const Analysis::Option& o : analysis->options) over_time.emplace_back(o.key);
   c.modes = {{.key = "over-time",
@@ -289,8 +288,8 @@ void study_command(Command& c) {
                   [a](const Command& command) {
                     StudyArguments last = *a;
                     last.weights = last_checkpoint(a->run);
-                    return study_over_time(chosen_subject(last, command), a->heads, command, a->out,
-                                           a->overwrite);
+                    return study_over_time(chosen_subject(last, command), a->heads, command,
+                                           a->out);
                   }},
              {.accepts = c.all_but({"over-time"}),
               .result = study_keys(),

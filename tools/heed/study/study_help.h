@@ -50,7 +50,7 @@ is still the default of the task, unless --samples is given; so it is if --at is
 --format png,svg also writes SVG files. A large map makes a large SVG file. heed plot draws one head of
 arrays.safetensors.
 
-heed-files.txt lists the files of a study. --overwrite replaces or removes these files and no others.
+A study goes into a new directory. While it is written, or after a kill, it has a file named unfinished.
 
 [Heads]
 For models of texts, the scores prev, dup and ind are those on random tokens that repeat.
@@ -58,7 +58,7 @@ For models of texts, the scores prev, dup and ind are those on random tokens tha
 [Time]
 --over-time studies every checkpoint (heed train --save-every 10) on one batch of the evaluation set,
 or on the sequence of --prompt or --sample. L is log p - log(1 - p) of the targets that count, or that
-of --of. It writes over_time.png and report.html into the directory over-time of the run; --json prints
-the numbers. Losses and entropies are in nats.)";
+of --of. It writes over_time.png and report.html into a new directory: over-time of the run, then over-time-2, ...
+--json prints the numbers. Losses and entropies are in nats.)";
 
 }  // namespace heed

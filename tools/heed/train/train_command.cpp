@@ -85,13 +85,14 @@ Report resume(TrainArguments& a, const Command& c) {
       apply_resume_settings(trainer, c);
       return trainer;
     });
-  const nn::LockedFolder locked(find_run(a.resume));
-  const nn::RunFolder folder(locked.directory());
+  nn::LockedFolder locked(find_run(a.resume));
+  const nn::RunFolder folder(locked.path());
   warn_without_lock(locked);
   Progress progress(a.run.quiet);
   progress.at_work("Reading " + folder.text());
   std::vector<std::string> warnings;
   nn::Snapshot snapshot = folder.load(moved, &warnings);
+  nn::RunFolder::remove_temporaries(locked);
   nn::Trainer trainer = nn::Trainer::from(snapshot);
   progress.clear();
   for (const std::string& warning : warnings) print_error("warning: " + warning);
@@ -106,7 +107,6 @@ Report resume(TrainArguments& a, const Command& c) {
   if (!nothing.empty() && moved.empty()) throw UsageError(nothing);
   if (!nothing.empty() && c.json)
     usage_error("--json: {} is finished, so no step is done; leave out --json", folder.text());
-  nn::RunFolder::remove_temporaries(locked);
   if (!moved.empty()) {  // commands such as eval and study also need the new path
     snapshot.config = saved;
     folder.save(snapshot, config_notes());
@@ -125,7 +125,7 @@ Report resume(TrainArguments& a, const Command& c) {
         fmt::format("warning: the {} schedule still ends at step {}; later steps use min-lr {}",
                     nn::enum_name(config.schedule), end, config.min_lr));
   lead_ranks(trainer, a.run.ranks);
-  return train_run(trainer, folder, a.run);
+  return train_run(trainer, std::move(locked), a.run);
 }
 
 Report new_run(TrainArguments& a, const Command& c) {
@@ -140,17 +140,17 @@ Report new_run(TrainArguments& a, const Command& c) {
       usage_error("--from {} is inside --out {}, which the new run replaces; choose another --out",
                   config.from, a.out);
   }
-  std::unique_ptr<nn::LockedFolder> folder;
-  if (!a.out.empty()) folder = open_out(a.out, a.overwrite);  // before the work, to fail early
+  std::optional<nn::LockedFolder> folder;
+  if (!a.out.empty()) folder.emplace(open_out(a.out, a.overwrite));  // before the work
   Progress progress(a.run.quiet);
   progress.at_work("Reading the data and creating the model");
   nn::Trainer trainer(config);
   progress.clear();
   print_note(*trainer.task);
   lead_ranks(trainer, a.run.ranks);  // may fail, so it comes before the run directory
-  if (!folder) folder = nn::RunFolder::make_next(config.task);
+  if (!folder) folder.emplace(nn::RunFolder::make_next(config.task));
   warn_without_lock(*folder);
-  return train_run(trainer, nn::RunFolder(folder->directory()), a.run);
+  return train_run(trainer, std::move(*folder), a.run);
 }
 
 Report print_config(const nn::RunConfig& config) {
@@ -179,7 +179,7 @@ stops it.
 
 A run can end early with an exit code of heed --help, and the message states the reason. It is saved
 first, unless a file cannot be written (4) or the loss of its weights is not finite (3); then the last
-save stays. If the directory of the run was moved, training continues in it.
+save stays. A run whose directory is moved or removed ends with 4.
 
 A built-in task saves about 20 checkpoints, which heed study --over-time reads, unless --save-every
 is given.

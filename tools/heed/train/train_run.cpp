@@ -148,8 +148,8 @@ namespace {
 // Prints progress lines to stderr, draws the pictures, and collects the result.
 class ShownRun : public nn::TrainingRun {
  public:
-  ShownRun(nn::Trainer& t, const RunFolder& folder, const TrainOptions& options)
-      : TrainingRun(t, folder,
+  ShownRun(nn::Trainer& t, nn::LockedFolder folder, const TrainOptions& options)
+      : TrainingRun(t, std::move(folder),
                     {.strict = options.strict,
                      .notes = config_notes(),
                      .stop_requested = InterruptGuard::interrupted,
@@ -204,11 +204,6 @@ class ShownRun : public nn::TrainingRun {
         total == 0
             ? std::string(kCountingBigrams)
             : fmt::format("{}: {} of {}", all ? "Final evaluation" : "Evaluating", done, total));
-  }
-
-  void on_move() override {
-    progress_.warn(fmt::format("warning: the run's directory was moved; training continues in {}",
-                               folder().text()));
   }
 
   void on_warning(const std::string& text) override {
@@ -289,7 +284,8 @@ class ShownRun : public nn::TrainingRun {
   fs::path picture(const char* name, Make make) {
     try {
       const PictureSource source = source_of(folder().path(), trainer().model);
-      write_picture(folder().target(name), make(source), source);
+      check_folder();
+      write_picture(folder().file(name), make(source), source);
       return folder().file(name);
     } catch (const std::exception& e) {
       progress_.warn(fmt::format("warning: no {}: {}", name, e.what()));
@@ -333,9 +329,9 @@ std::vector<std::string> config_notes() {
                       version_text())};
 }
 
-Report train_run(nn::Trainer& t, const RunFolder& folder, const TrainOptions& options) {
+Report train_run(nn::Trainer& t, nn::LockedFolder folder, const TrainOptions& options) {
   const InterruptGuard interrupt;
-  ShownRun run(t, folder, options);
+  ShownRun run(t, std::move(folder), options);
   const nn::TrainingResult result = past_input_checks([&] {
     try {
       return run.run();

@@ -30,7 +30,7 @@ inline constexpr auto kTrainKeys = joined(kTrainBefore, kEvaluationKeys, kTrainA
 /// saves the run. Throws the errors of TrainingRun::run(), and CheckError instead of LeakError. If
 /// the weights or their loss are not finite, the last save stays in `folder`. With several ranks,
 /// only the root rank calls this function, evaluates, writes and prints.
-Report train_run(nn::Trainer& trainer, const nn::RunFolder& folder, const TrainOptions& options);
+Report train_run(nn::Trainer& trainer, nn::LockedFolder folder, const TrainOptions& options);
 
 // Progress lines. Each line has at most 80 columns, however large its numbers are. Losses are in
 // nats per token. Facts that do not change are printed once, so that the lines of steps and

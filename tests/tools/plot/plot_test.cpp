@@ -161,6 +161,13 @@ TEST_CASE("a chart draws curves and single points, and works without data", "[pl
     CHECK(same(draw_chart({"", "", "", {}, {{"unknown", nan}}, false}),
                draw_chart({"", "", "", {}, {}, false})));
   }
+  SECTION("a dashed line has gaps") {
+    const auto line = [&](int dash) {
+      return count(draw_chart({"", "", "", {{"", {0, 1}, {0, 0}, dash}}, {}, false}), first);
+    };
+    CHECK(line(1) > line(0) / 2);
+    CHECK(line(1) < line(0) * 3 / 4);
+  }
   SECTION("a logarithmic axis leaves out values that are not positive") {
     const Image log =
         draw_chart({"", "", "", {{"", {0, 1, 2}, {1e-3, 0, 10}}}, {{"optimal", 0}}, true});

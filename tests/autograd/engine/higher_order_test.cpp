@@ -44,14 +44,6 @@ TEST_CASE("hvp, jacobian and jvp have their closed forms") {
         Shape{2, 2, 2, 2});
 }
 
-TEST_CASE("grad of one tensor is one tensor") {
-  const Tensor w = tensor({1, 2}).requires_grad_();
-  const Tensor y = sum(w * w);
-  CHECK(values(grad(y, w, {.retain_graph = true})) == std::vector<double>{2, 4});
-  CHECK(values(grad(y, {w})[0]) == std::vector<double>{2, 4});
-  CHECK_THROWS_AS(grad(sum(w), tensor(1)), ValueError);
-}
-
 TEST_CASE("hvp and jacobian take several tensors") {
   const std::vector<Tensor> at{tensor({1, 2}, float64), tensor({3, 5}, float64),
                                tensor({7}, float64)};

@@ -224,16 +224,6 @@ TEST_CASE("equal axes have one range, a square plot, lines at 0 and a diagonal",
   CHECK(drawn == 1);
 }
 
-TEST_CASE("labels of equal axes cover no dot and no line", "[plot]") {
-  LineChart chart{.series = {{.points = true}}, .equal = true, .height = 600};
-  for (int i = 0; i < 8; ++i) {
-    chart.series[0].x.push_back(0.1 * i), chart.series[0].y.push_back(-0.02 * i);
-    chart.series[0].labels.push_back(i % 2 ? "" : "L0H" + std::to_string(i));
-  }
-  const Image image = draw_chart_stack({.panels = {chart}});
-  CHECK(text_faults(image) == "");
-}
-
 TEST_CASE("a network has its nodes, and edges of both colors", "[plot]") {
   const Network network{.title = "N",
                         .nodes = {{"embed", 0, 0}, {"L0H0", 2, 0}, {"logits", 9, 0}},

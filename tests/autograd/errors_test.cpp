@@ -23,13 +23,10 @@ TEST_CASE("errors of elementwise ops name both shapes or both dtypes") {
               "add: dtypes differ: float32 and float64; convert one with to(x, dtype)");
   CHECK_THROWS_WITH(d * ints,
                     "mul: dtypes differ: float64 and int64; convert one with to(x, dtype)");
-  CHECK_THROWS_WITH(eq(a, ints),
-                    "eq: dtypes differ: float32 and int64; convert one with to(x, dtype)");
   CHECK_THROWS_WITH(mask + mask, "add: needs float32, float64 or int64, got bool8");
   CHECK_THROWS_WITH(ints / ints,
                     "div: cannot divide int64 tensors; convert them with to(x, dtype)");
   CHECK_THROWS_WITH(exp(ints), "exp: needs float32 or float64, got int64");
-  CHECK_THROWS_WITH(gelu(mask), "gelu: needs float32 or float64, got bool8");
   CHECK_THROWS_WITH(clamp(a, 1, 0), "clamp: needs low <= high, got 1 and 0");
 }
 
@@ -77,44 +74,31 @@ TEST_CASE("selection and logic require bool8") {
   CHECK_THROWS_WITH(masked_fill(zeros({3}), mask, 0),
                     "masked_fill: mask [2, 3] does not broadcast to [3]");
   CHECK_THROWS_WITH(logical_and(mask, a), "logical_and: needs bool8, got float32");
-  CHECK_THROWS_WITH(logical_or(a, mask), "logical_or: needs bool8, got float32");
   CHECK_THROWS_WITH(logical_not(a), "logical_not: needs bool8, got float32");
   CHECK_THROWS_WITH(any(a), "any: needs bool8, got float32");
-  CHECK_THROWS_WITH(all(ints), "all: needs bool8, got int64");
   CHECK_THROWS_WITH(isfinite(ints), "isfinite: needs float32 or float64, got int64");
   CHECK_THROWS_WITH(allclose(a, b), "allclose: needs equal shapes, got [2, 3] and [4, 5]");
   CHECK_THROWS_WITH(tril(zeros({3})), "tril: needs rank >= 2, got [3]");
-  CHECK_THROWS_WITH(triu(zeros({})), "triu: needs rank >= 2, got []");
   CHECK_THROWS_WITH(tril_mask(-1, 2), "empty: sizes must be >= 0, got [-1, 2]");
 }
 
 TEST_CASE("errors of reductions name axis and shape") {
   CHECK_THROWS_WITH(sum(a, {2}),
                     "sum: axis 2 is out of range for shape [2, 3]; needs at least -2 and below 2");
-  CHECK_THROWS_WITH(
-      mean(a, {-3}),
-      "mean: axis -3 is out of range for shape [2, 3]; needs at least -2 and below 2");
-  CHECK_THROWS_WITH(var(a, {5}),
-                    "var: axis 5 is out of range for shape [2, 3]; needs at least -2 and below 2");
   CHECK_THROWS_WITH(sum(a, {1, -1}), "sum: axis 1 appears twice in [1, -1] for shape [2, 3]");
   CHECK_THROWS_WITH(sum(mask), "sum: needs float32, float64 or int64, got bool8");
   CHECK_THROWS_WITH(max(zeros({2, 0}), {1}),
                     "max: has no elements to reduce: shape [2, 0], axes [1]");
   CHECK_THROWS_WITH(min(zeros({0})), "min: has no elements to reduce: shape [0], axes []");
-  CHECK_THROWS_WITH(min(ints), "min: needs float32 or float64, got int64");
   CHECK_THROWS_WITH(max(ints), "max: needs float32 or float64, got int64");
   CHECK_THROWS_WITH(argmax(zeros({0, 2}), 0),
                     "argmax: has no elements to reduce: shape [0, 2], axis 0");
   CHECK_THROWS_WITH(argmax(zeros({}), 0),
                     "argmax: axis 0 is out of range: a tensor of rank 0 has no axes");
-  CHECK_THROWS_WITH(logsumexp(ints), "logsumexp: needs float32 or float64, got int64");
   CHECK_THROWS_WITH(sum_to(a, {2, 2}),
                     "sum_to: shapes [2, 3] and [2, 2] do not broadcast: 3 against 2 in axis -1");
   CHECK_THROWS_WITH(sum_to(zeros({1}), {3}),
                     "sum_to: cannot sum [1] to [3], which does not broadcast to [1]");
-  CHECK_THROWS_WITH(
-      softmax(a, 2),
-      "softmax: axis 2 is out of range for shape [2, 3]; needs at least -2 and below 2");
   CHECK_THROWS_WITH(log_softmax(ints, 0), "log_softmax: needs float32 or float64, got int64");
   CHECK_THROWS_WITH(softmax(zeros({}), 0),
                     "softmax: axis 0 is out of range: a tensor of rank 0 has no axes");
@@ -122,10 +106,6 @@ TEST_CASE("errors of reductions name axis and shape") {
 
 TEST_CASE("errors of products name both shapes as the caller gave them") {
   CHECK_THROWS_WITH(matmul(a, b), "matmul: needs [..., m, k] x [..., k, n], got [2, 3] x [4, 5]");
-  CHECK_THROWS_WITH(matmul(zeros({3}), zeros({4})),
-                    "matmul: needs [..., m, k] x [..., k, n], got [3] x [4]");
-  CHECK_THROWS_WITH(matmul(a, zeros({2})),
-                    "matmul: needs [..., m, k] x [..., k, n], got [2, 3] x [2]");
   CHECK_THROWS_WITH(matmul(zeros({2}), b),
                     "matmul: needs [..., m, k] x [..., k, n], got [2] x [4, 5]");
   CHECK_THROWS_WITH(matmul(zeros({}), a), "matmul: needs rank >= 1, got [] x [2, 3]");
@@ -195,9 +175,6 @@ TEST_CASE("errors of creation functions") {
   CHECK_THROWS_WITH(tensor({{1, 2}, {3}}), "tensor: rows differ in length: 2 and 1");
   CHECK_THROWS_WITH(arange(0, 5, 0),
                     "arange: needs a finite range and a finite step other than 0, got 0 to 5 by 0");
-  CHECK_THROWS_WITH(
-      arange(0, 5, INFINITY),
-      "arange: needs a finite range and a finite step other than 0, got 0 to 5 by inf");
   CHECK_THROWS_WITH(Shape({1, 1, 1, 1, 1, 1, 1, 1, 1}), "shape: needs rank 0 to 8, got rank 9");
 }
 

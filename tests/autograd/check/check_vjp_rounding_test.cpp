@@ -31,26 +31,6 @@ TEST_CASE("in float a right gradient passes even if a step seems exact by accide
     CHECK(check_pair(bump, x, {.seed = seed}).ok());
 }
 
-TEST_CASE("in float an entry of a smooth function needs at most 54 calls if it is not small") {
-  int calls = 0;
-  Arrays<float> x(1);
-  for (std::size_t k = 0; k < 100; ++k) x[0].push_back(1 + float(k) / 101);
-  const Pair<float> sines = {[&](const Arrays<float>& a) {
-                               ++calls;
-                               Arrays<float> y = a;
-                               for (float& e : y[0]) e = std::sin(e);
-                               return y;
-                             },
-                             [](const Arrays<float>& a, const Arrays<float>& v) {
-                               Arrays<float> g = v;
-                               for (std::size_t k = 0; k < a[0].size(); ++k)
-                                 g[0][k] *= std::cos(a[0][k]);
-                               return g;
-                             }};
-  CHECK(check_pair(sines, x).checked() == 100);
-  CHECK(calls < 100 * 55);
-}
-
 TEST_CASE("terms of a softmax with a single large output cancel, and its gradient is linear") {
   constexpr std::size_t kEntries = 20;
   const auto softmax = [](const Arrays<float>& x) {
@@ -72,15 +52,6 @@ TEST_CASE("terms of a softmax with a single large output cancel, and its gradien
     for (std::size_t k = 1; k < kEntries; ++k) x[0].push_back(3 * std::sin(float(k * k + seed)));
     CHECK(check_pair(pair, x, {.seed = seed}).ok());
   }
-}
-
-TEST_CASE("a function whose rounding hides its gradient proves nothing") {
-  const Pair<double> hidden = {
-      [](const Arrays<double>& x) { return Arrays<double>{{1e20 + x[0][0]}}; },
-      [](const Arrays<double>&, const Arrays<double>& v) { return Arrays<double>{{v[0][0]}}; }};
-  const CheckReport report = check_pair(hidden, {{1.5}});
-  CHECK(report.verdict == Verdict::kVacuous);
-  CHECK(message_contains(report, "input 0: a wrong gradient (opposite sign) passes too"));
 }
 
 TEST_CASE("a zero gradient is vacuous, not right, if rounding hides it") {

@@ -47,36 +47,6 @@ bool same_tensors(const std::vector<NamedTensor>& a, const std::vector<NamedTens
   });
 }
 
-TEST_CASE("weights for GPT-2 have its names, and its linear layers are [in, out]") {
-  const Transformer model = random_model(common_options());
-  const auto weights = weights_with_names(model, kGPT2);
-  CHECK(names_and_shapes(weights) ==
-        "transformer.wte.weight[5, 4]\ntransformer.wpe.weight[3, 4]\n"
-        "transformer.h.0.ln_1.weight[4]\ntransformer.h.0.ln_1.bias[4]\n"
-        "transformer.h.0.ln_2.weight[4]\ntransformer.h.0.ln_2.bias[4]\n"
-        "transformer.h.0.attn.c_attn.weight[4, 12]\ntransformer.h.0.attn.c_attn.bias[12]\n"
-        "transformer.h.0.attn.c_proj.weight[4, 4]\ntransformer.h.0.attn.c_proj.bias[4]\n"
-        "transformer.h.0.mlp.c_fc.weight[4, 16]\ntransformer.h.0.mlp.c_fc.bias[16]\n"
-        "transformer.h.0.mlp.c_proj.weight[16, 4]\ntransformer.h.0.mlp.c_proj.bias[4]\n"
-        "transformer.ln_f.weight[4]\ntransformer.ln_f.bias[4]\nlm_head.weight[5, 4]\n");
-  CHECK(same_bits(find(weights, "transformer.h.0.attn.c_proj.weight"),
-                  mT(model.blocks[0].attn.weights.out_proj_weight)));
-  CHECK(same_bits(find(weights, "transformer.h.0.mlp.c_fc.weight"),
-                  mT(model.blocks[0].mlp->up.weight)));
-  CHECK(same_bits(find(weights, "lm_head.weight"), model.tok.weight));
-}
-
-TEST_CASE("weights for nanoGPT have the same names, and its linear layers are [out, in]") {
-  Transformer::Options o = common_options();
-  o.activation = Activation::kGelu;
-  const Transformer model = random_model(o);
-  const auto weights = weights_with_names(model, kNanoGPT);
-  CHECK(same_bits(find(weights, "transformer.h.0.attn.c_attn.weight"),
-                  model.blocks[0].attn.weights.in_proj_weight));
-  CHECK(same_bits(find(weights, "transformer.h.0.mlp.c_proj.weight"),
-                  model.blocks[0].mlp->down.weight));
-}
-
 TEST_CASE("weights for PyTorch load into torch.nn.MultiheadAttention and torch.nn.Linear") {
   Transformer::Options o = common_options();
   o.tied = false, o.activation = Activation::kSwiglu, o.positions = Positions::kAlibi;

@@ -90,11 +90,4 @@ TEST_CASE("patience counts the evaluations since the best one, also after a resu
   CHECK(RunFolder(folder.path()).resume().steps_done == end + 1);
 }
 
-TEST_CASE("an early end needs evaluations") {
-  RunConfig c = tiny();
-  c.eval_every = 0;
-  c.patience = 1;
-  CHECK_THROWS_WITH(validate(c), Contains("is tested after each evaluation"));
-}
-
 }  // namespace

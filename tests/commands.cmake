@@ -1,5 +1,5 @@
 # Fails if a file in the folder of a command (tools/heed/COMMAND) includes the JSON header or prints a
-# result. A command must return a Report, which heed.cpp prints.
+# result. A command must return an Out, which heed.cpp prints.
 # Run: cmake -P tests/commands.cmake
 cmake_policy(VERSION 3.24)
 get_filename_component(root ${CMAKE_CURRENT_LIST_DIR} DIRECTORY)
@@ -28,6 +28,6 @@ foreach(folder ${folders})
 endforeach()
 if(failures)
   list(JOIN failures "\n  " text)
-  message(FATAL_ERROR "commands of tools/heed must return a Report, but these lines print or use JSON:\n  ${text}")
+  message(FATAL_ERROR "commands of tools/heed must return an Out, but these lines print or use JSON:\n  ${text}")
 endif()
 message(STATUS "no command of tools/heed prints a result")

@@ -87,12 +87,12 @@ struct HeadQuantity {
   std::string_view unit;  ///< "nats"; empty for a number without a unit
   std::string_view what;  ///< description as text
 
-  /// A column of the tables of heads in text.
+  /// A column of the tables of heads.
   struct Column {
-    std::string_view heading;            ///< empty if the table has no column for the quantity
+    std::string_view heading;            ///< heading; empty: the name, and text has no such column
     std::string_view format = "{:.3f}";  ///< fmt format of a cell
-    int drop = 0;  ///< a table that is too wide drops the columns with the largest `drop` first
-  } column = {};   ///< the column of this quantity
+    bool in_text = true;                 ///< false: only the page has the column
+  } column = {};                         ///< the column of this quantity
 
   /// A panel of over_time.png, which plots quantities over training steps.
   struct Panel {

@@ -43,12 +43,12 @@ Commands bench_program() {
   c.mark(&nn::Setting::required, {"what"});
   // Without --threads, `heed-bench gemm` uses one thread, because its published ratios are for one
   // thread; train and generate are measured with one thread and then with all threads.
-  const auto mode = [&](const char* what, std::vector<std::string> accepts, Columns keys,
-                        Report (*f)(const BenchOptions&)) {
+  const auto mode = [&](const char* what, std::vector<std::string> accepts, const char* keys,
+                        Out (*f)(const BenchOptions&)) {
     c.modes.push_back({.key = "what",
                        .values = {what},
                        .accepts = c.only(std::move(accepts)),
-                       .result = keys,
+                       .keys = keys,
                        .run = [o, f](const Command& command) {
                          const int threads = autograd::num_threads();
                          o->threads = {threads};
@@ -60,9 +60,18 @@ Commands bench_program() {
                          return f(*o);
                        }});
   };
-  mode("gemm", {}, kGemmKeys, bench_gemm);
-  mode("train", {"preset"}, kBenchTrainKeys, bench_train);
-  mode("generate", {"preset"}, kGenerationKeys, bench_generate);
+  mode("gemm", {},
+       "rows (m n k trans_a trans_b threads gflops ratio reference_gflops reference_ratio "
+       "openblas_gflops openblas_ratio mkl_gflops mkl_ratio)",
+       bench_gemm);
+  mode("train", {"preset"},
+       "rows (preset threads ms_per_step products_ms traffic_ms over_bound pool_jobs_per_step "
+       "traffic_bytes tokens_per_s mfu peak_bytes mallocs_per_step peak_gflops peak_of)",
+       bench_train);
+  mode("generate", {"preset"},
+       "rows (preset threads tokens_per_s us_per_token products_us read_us over_bound "
+       "pool_jobs_per_token weight_bytes gb_per_s read_share)",
+       bench_generate);
   return commands;
 }
 

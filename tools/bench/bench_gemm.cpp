@@ -55,7 +55,8 @@ bool agrees(const ProductShape& p, const float* a, const float* b, const float* 
 }
 
 struct ProductRow {
-  std::vector<Value> cells;
+  Value json;
+  Cells cells;
   double ratio;  // heed's speed relative to the fastest other library; NaN if there is none
 };
 
@@ -87,60 +88,77 @@ ProductRow measure_product(const ProductShape& p, int threads,
   const auto times = seconds_by_turn(calls, 11, 2e-3, place);
   const auto gflops = [&](std::size_t i) { return p.flop() / median(times[i]) / 1e9; };
   double ratio = NAN;
-  std::vector<Value> of_others;
-  for (const char* name : {"oneDNN", "OpenBLAS", "MKL"}) {
-    const auto found = std::ranges::find(libraries, name, &ProductLibrary::name);
-    if (found == libraries.end()) {
-      of_others.insert(of_others.end(), {nullptr, nullptr});
-      continue;
-    }
-    const auto i = std::size_t(found - libraries.begin());
-    const double to_this = median_ratio(times[i], times[0]);
-    ratio = std::fmin(ratio, to_this);  // fmin ignores NaN
-    of_others.insert(of_others.end(), {gflops(i), to_this});
-  }
   const std::string forms = fmt::format("{}{}", p.trans_a ? 'T' : 'N', p.trans_b ? 'T' : 'N');
-  std::vector<Value> cells = {p.m,   p.n,     p.k,       p.trans_a, p.trans_b,
-                              forms, threads, gflops(0), ratio};
-  cells.insert(cells.end(), of_others.begin(), of_others.end());
-  return {std::move(cells), ratio};
+  Value of_others = Value::object();
+  Cells cells;
+  for (const auto& [name, key] : {std::pair{"oneDNN", "reference"},
+                                  std::pair{"OpenBLAS", "openblas"}, std::pair{"MKL", "mkl"}}) {
+    const auto found = std::ranges::find(libraries, name, &ProductLibrary::name);
+    const auto i = std::size_t(found - libraries.begin());
+    const bool is_there = found != libraries.end();
+    const double speed = is_there ? gflops(i) : NAN,
+                 to_this = is_there ? median_ratio(times[i], times[0]) : NAN;
+    ratio = std::fmin(ratio, to_this);  // fmin ignores NaN
+    of_others.append(key + std::string("_gflops"), speed);
+    of_others.append(key + std::string("_ratio"), to_this);
+    cells.push_back(number_text("{:.1f}", speed));
+  }
+  cells.insert(cells.begin(), {std::to_string(p.m), std::to_string(p.n), std::to_string(p.k), forms,
+                               std::to_string(threads), fmt::format("{:.1f}", gflops(0)),
+                               number_text("{:.2f}", ratio)});
+  Value json = Value::object({{"m", p.m},
+                              {"n", p.n},
+                              {"k", p.k},
+                              {"trans_a", p.trans_a},
+                              {"trans_b", p.trans_b},
+                              {"threads", threads},
+                              {"gflops", gflops(0)},
+                              {"ratio", ratio}});
+  json.update(of_others);
+  return {std::move(json), std::move(cells), ratio};
 }
 
-void add_mean(Report& report, int threads, const std::vector<double>& ratios) {
+std::string mean_text(int threads, const std::vector<double>& ratios) {
   double logs = 0;
   for (const double ratio : ratios) logs += std::log(std::min(ratio, 1.0));
-  report.line(
-      "{} thread{}: geometric mean of min(ratio, 1) {:.3f}, smallest ratio {:.2f}, {} products",
-      threads, threads == 1 ? "" : "s", std::exp(logs / double(ratios.size())),
-      std::ranges::min(ratios), ratios.size());
+  return fmt::format(
+      "{}: geometric mean of min(ratio, 1) {:.3f}, smallest ratio {:.2f}, {} products\n",
+      counted(threads, "thread"), std::exp(logs / double(ratios.size())), std::ranges::min(ratios),
+      ratios.size());
 }
 
 }  // namespace
 
-Report bench_gemm(const BenchOptions& options) {
+Out bench_gemm(const BenchOptions& options) {
   const std::vector<ProductLibrary> libraries = load_product_libraries();
   const std::vector<ProductShape> list = products();
-  Report report(kGemmKeys);
-  Table& table = report.table("rows");
-  table.title = "float32, GFLOP/s; ratio = speed of heed / speed of the fastest other library";
+  Value rows = Value::array();
+  std::vector<Cells> table;
+  std::string means;
   Progress progress(false);
   for (const int threads : options.threads) {
     for (const ProductLibrary& library : libraries) library.set_threads(threads);
     std::vector<double> ratios;
     for (const ProductShape& p : list) {
-      progress.at_work(fmt::format("Timing products: {} of {}", table.rows.size() + 1,
+      progress.at_work(fmt::format("Timing products: {} of {}", table.size() + 1,
                                    list.size() * options.threads.size()));
       ProductRow row = measure_product(p, threads, libraries);
-      table.add(std::move(row.cells));
+      rows.push_back(row.json);
+      table.push_back(std::move(row.cells));
       ratios.push_back(row.ratio);
     }
-    if (libraries.size() > 1) add_mean(report, threads, ratios);
+    if (libraries.size() > 1) means += mean_text(threads, ratios);
   }
   if (libraries.size() == 1)
-    report.line(
+    means =
         "Ratios are missing, because neither oneDNN (Debian: libdnnl2 or libdnnl3) nor OpenBLAS "
-        "nor MKL is installed.");
-  return report;
+        "nor MKL is installed.";
+  Out out;
+  out.set("rows", rows);
+  out.text("float32, GFLOP/s; ratio = speed of heed / speed of the fastest other library");
+  out.table({"m", "n", "k", "T/N", "threads", "heed", "ratio", "oneDNN", "OpenBLAS", "MKL"}, table);
+  out.text("\n{}", means);
+  return out;
 }
 
 }  // namespace heed

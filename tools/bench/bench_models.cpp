@@ -18,19 +18,33 @@ constexpr const char* kBoundNote =
     "x bound: time / larger bound. jobs: work that the threads share; each job ends with a "
     "barrier.";
 
-// Adds the row measure(preset, threads) for each requested preset and number of threads.
+// A row of JSON and of the table.
+struct Row {
+  Value json;
+  Cells cells;
+};
+
+// Sets the key "rows" and adds a table: measure(preset, threads) for each requested preset and
+// number of threads.
 template <class Measure>
-void add_rows(Report& report, const BenchOptions& options, const char* what, Measure measure) {
-  Table& table = report.table("rows");
+void add_rows(Out& out, const BenchOptions& options, const char* what, const Cells& headings,
+              Measure measure) {
+  Value list = Value::array();
+  std::vector<Cells> table;
   Progress progress(false);
   for (const std::string& preset : bench_presets()) {
     if (!options.preset.empty() && preset != options.preset) continue;
     for (const int threads : options.threads) {
       progress.at_work(fmt::format("Timing {}: {}, {} threads", what, preset, threads));
       autograd::set_num_threads(threads);
-      table.add(measure(preset, threads));
+      Row row = measure(preset, threads);
+      list.push_back(row.json);
+      table.push_back(std::move(row.cells));
     }
   }
+  out.set("rows", list);
+  out.table(headings, table);
+  out.gap();
 }
 
 // Returns the size of the square product that measures the peak speed. If there is no SIMD target,
@@ -65,7 +79,7 @@ double over_bound(const std::vector<std::vector<double>>& times) {
   return median_ratio(times[0], bound);
 }
 
-std::vector<Value> measure_training(const std::string& preset, int threads) {
+Row measure_training(const std::string& preset, int threads) {
   autograd::reset_peak_bytes();
   const nn::RunConfig config = nn::preset(preset);
   const std::int64_t vocabulary = bench_vocabulary(preset);
@@ -99,24 +113,30 @@ std::vector<Value> measure_training(const std::string& preset, int threads) {
     for (std::size_t t = 0; t < best.size(); ++t) best[t] = std::min(best[t], times[i][t]);
     if (median_ratio(times[i], times[fastest]) < 1) fastest = i;
   }
-  const double seconds = median(times[0]);
-  return {preset,
-          threads,
-          seconds * 1e3,
-          median(times[1]) * 1e3,
-          median(times[2]) * 1e3,
-          over_bound(times),
-          double(jobs) / double(steps),
-          traffic,
-          step.tokens() / seconds,
-          step.flop() / peak.flop() * median_ratio(best, times[0]),
-          peak_bytes,
-          double(allocated) / double(steps),
-          peak.flop() / median(best) / 1e9,
-          libraries[fastest - 3].name};
+  const double seconds = median(times[0]), products = median(times[1]), memory = median(times[2]),
+               bound = over_bound(times), jobs_per_step = double(jobs) / double(steps),
+               mfu = step.flop() / peak.flop() * median_ratio(best, times[0]);
+  return {Value::object({{"preset", preset},
+                         {"threads", threads},
+                         {"ms_per_step", seconds * 1e3},
+                         {"products_ms", products * 1e3},
+                         {"traffic_ms", memory * 1e3},
+                         {"over_bound", bound},
+                         {"pool_jobs_per_step", jobs_per_step},
+                         {"traffic_bytes", traffic},
+                         {"tokens_per_s", step.tokens() / seconds},
+                         {"mfu", mfu},
+                         {"peak_bytes", peak_bytes},
+                         {"mallocs_per_step", double(allocated) / double(steps)},
+                         {"peak_gflops", peak.flop() / median(best) / 1e9},
+                         {"peak_of", libraries[fastest - 3].name}}),
+          {preset, std::to_string(threads), fmt::format("{:.3f}", seconds * 1e3),
+           fmt::format("{:.3f}", products * 1e3), fmt::format("{:.3f}", memory * 1e3),
+           fmt::format("{:.2f}", bound), fmt::format("{:.4g}", jobs_per_step),
+           fmt::format("{:.2f} %", 100 * mfu), bytes_text(peak_bytes)}};
 }
 
-std::vector<Value> measure_generation(const std::string& preset, int threads) {
+Row measure_generation(const std::string& preset, int threads) {
   const nn::RunConfig config = nn::preset(preset);
   const std::int64_t vocabulary = bench_vocabulary(preset);
   Generation generate(config, vocabulary);
@@ -130,49 +150,61 @@ std::vector<Value> measure_generation(const std::string& preset, int threads) {
                                       products_alone(forward_products(config, vocabulary, 1, 1), 1),
                                       memory_loop(weight_bytes, threads, false)},
                                      7, 0.05);
-  const double seconds = median(times[0]) / tokens;
-  return {preset,
-          threads,
-          1 / seconds,
-          seconds * 1e6,
-          median(times[1]) * 1e6,
-          median(times[2]) * 1e6,
-          over_bound(times) / tokens,
-          double(jobs) / double(calls) / tokens,
-          weight_bytes,
-          weight_bytes / seconds / 1e9,
-          tokens * median_ratio(times[2], times[0])};
+  const double seconds = median(times[0]) / tokens, products = median(times[1]),
+               read = median(times[2]), bound = over_bound(times) / tokens,
+               jobs_per_token = double(jobs) / double(calls) / tokens;
+  return {Value::object({{"preset", preset},
+                         {"threads", threads},
+                         {"tokens_per_s", 1 / seconds},
+                         {"us_per_token", seconds * 1e6},
+                         {"products_us", products * 1e6},
+                         {"read_us", read * 1e6},
+                         {"over_bound", bound},
+                         {"pool_jobs_per_token", jobs_per_token},
+                         {"weight_bytes", weight_bytes},
+                         {"gb_per_s", weight_bytes / seconds / 1e9},
+                         {"read_share", tokens * median_ratio(times[2], times[0])}}),
+          {preset, std::to_string(threads), with_commas(std::llround(1 / seconds)),
+           fmt::format("{:.1f}", seconds * 1e6), fmt::format("{:.1f}", products * 1e6),
+           fmt::format("{:.1f}", read * 1e6), fmt::format("{:.2f}", bound),
+           fmt::format("{:.1f}", jobs_per_token), bytes_text(weight_bytes)}};
 }
 
 }  // namespace
 
-Report bench_train(const BenchOptions& options) {
-  Report report(kBenchTrainKeys);
-  add_rows(report, options, "train", measure_training);
-  report.line(
+Out bench_train(const BenchOptions& options) {
+  Out out;
+  add_rows(
+      out, options, "train",
+      {"preset", "threads", "ms/step", "products", "traffic", "x bound", "jobs", "MFU", "peak"},
+      measure_training);
+  out.text(
       "MFU = FLOP/s of the step / peak. FLOP per token: 6 x parameters of matrix products + 12 x "
       "layers x T x d-model. Peak: the faster of heed's and oneDNN's {}^3 products, measured on "
       "as many threads, alternately with the steps.",
       peak_size());
-  report.line(
+  out.text(
       "products, traffic: lower bounds of a step, in ms, measured like the peak. products: the "
       "matrix "
       "products of both passes alone; causal attention has half of its products. traffic: a loop "
       "that reads and writes as many bytes as weights (3 reads, 1 write), gradients (2, 1), each "
       "moment of AdamW (1, 1) and activations (1, 1). {}",
       kBoundNote);
-  return report;
+  return out;
 }
 
-Report bench_generate(const BenchOptions& options) {
-  Report report(kGenerationKeys);
-  add_rows(report, options, "generate", measure_generation);
-  report.line(
+Out bench_generate(const BenchOptions& options) {
+  Out out;
+  add_rows(out, options, "generate",
+           {"preset", "threads", "tokens/s", "us/token", "products", "read", "x bound", "jobs",
+            "weights"},
+           measure_generation);
+  out.text(
       "products, read: lower bounds of a token, in us, measured alternately with the generation. "
       "products: its matrix products alone, with half a context. read: a loop that reads as many "
       "bytes as the weights have. {}",
       kBoundNote);
-  return report;
+  return out;
 }
 
 }  // namespace heed

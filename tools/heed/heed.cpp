@@ -60,10 +60,10 @@ void open_standard_streams() {
   std::_Exit(::write(STDERR_FILENO, kText.data(), kText.size()) < 0 ? kBug : kInputOutput);
 }
 
-int print_report(const Report& report, const Command& command) {
-  print("{}", command.json ? to_json(report) : to_text(report));
-  if (!report.error.empty()) print_error(report.error);
-  return report.exit_code;
+int print_out(const Out& out, const Command& command) {
+  put_text(stdout, command.json ? out.as_json() : out.as_text());
+  if (!out.error.empty()) print_error(out.error);
+  return out.exit_code;
 }
 
 int run(int argc, char** argv, Commands (*all)()) {
@@ -95,7 +95,7 @@ int run(int argc, char** argv, Commands (*all)()) {
   if (command.set_defaults) command.set_defaults(command);
   command.assign();
   if (command.threads > 0) autograd::set_num_threads(int(command.threads));
-  return print_report(mode.run(command), command);
+  return print_out(mode.run(command), command);
 }
 
 }  // namespace

@@ -123,13 +123,15 @@ void lead_ranks(nn::Trainer& trainer, nn::RankSession* ranks) {
   if (ranks) ranks->run_as_root(trainer, version_text());
 }
 
-Report work_as_rank(nn::RankSession& ranks, const std::function<nn::Trainer()>& make) {
+Out work_as_rank(nn::RankSession& ranks, const std::function<nn::Trainer()>& make) {
   const InterruptGuard interrupt;
   const std::uint64_t status = ranks.run_as_worker(make, version_text());
-  return Report::failed(status & nn::kStop        ? kInterrupted
-                        : status & nn::kNotFinite ? kNumeric
-                        : status & nn::kDiffers   ? kUsage
-                                                  : kOk);
+  Out out;
+  out.fail(status & nn::kStop        ? kInterrupted
+           : status & nn::kNotFinite ? kNumeric
+           : status & nn::kDiffers   ? kUsage
+                                     : kOk);
+  return out;
 }
 
 int leave_ranks(int code) {

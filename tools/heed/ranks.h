@@ -8,7 +8,7 @@
 
 #include "nn/train/rank_session.h"
 #include "nn/train/trainer.h"
-#include "tools/heed/report/report.h"
+#include "tools/heed/report/out.h"
 
 namespace heed {
 
@@ -35,9 +35,9 @@ nn::RankSession* join_ranks(bool own_threads, std::int64_t shards = 0);
 /// Calls ranks->run_as_root(). Does nothing if `ranks` is null.
 void lead_ranks(nn::Trainer& trainer, nn::RankSession* ranks);
 
-/// Calls ranks.run_as_worker(). Returns a report that contains only the exit code, because only the
+/// Calls ranks.run_as_worker(). Returns only the exit code, because only the
 /// root rank prints.
-Report work_as_rank(nn::RankSession& ranks, const std::function<nn::Trainer()>& make);
+Out work_as_rank(nn::RankSession& ranks, const std::function<nn::Trainer()>& make);
 
 /// Leaves the group of ranks; call it before the process exits. Returns `code`. If the session has
 /// ended, waits until all ranks have called leave_ranks(). Otherwise this rank has an error that

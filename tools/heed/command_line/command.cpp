@@ -14,7 +14,7 @@ namespace {
 constexpr const char* kCommon[] = {"config", "json", "threads"};
 
 bool takes(const Mode& mode, const std::string& key) {
-  if (key == "json") return mode.result.size() > 0;
+  if (key == "json") return !mode.keys.empty();
   return mode.accepts.empty() || key == mode.key || std::ranges::count(mode.accepts, key) > 0;
 }
 

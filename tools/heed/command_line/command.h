@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "nn/io/setting.h"
-#include "tools/heed/report/report.h"
+#include "tools/heed/report/out.h"
 
 namespace heed {
 
@@ -33,10 +33,10 @@ struct Mode {
   /// Keys of the settings that the mode uses, from Command::only() or Command::all_but(). If it is
   /// empty, the mode uses all settings. Command::mode() rejects all other settings.
   std::vector<std::string> accepts = {};
-  /// Keys of the result. If there are none, --json is rejected.
-  Columns result = {};
-  std::function<Report(const Command&)> run = {};  ///< runs the mode
-  bool several = false;  ///< true: mpirun may start several processes of it
+  /// Keys of the JSON object, for help: "run rows (name loss)". If it is empty, --json is rejected.
+  std::string keys = {};
+  std::function<Out(const Command&)> run = {};  ///< runs the mode
+  bool several = false;                         ///< true: mpirun may start several processes of it
 
   /// Returns the name of the mode for help and errors: "--over-time", "text or lines". The name of
   /// the default mode is "".

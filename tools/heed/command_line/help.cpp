@@ -92,12 +92,11 @@ std::map<std::string, std::string> notes_by_group(const Command& command) {
 // Returns the list of keys that --json prints.
 std::string json_text(const Command& command) {
   std::map<std::string, std::string> keys;
+  const Mode& last = command.modes.back();
   for (const Mode& mode : command.modes) {
-    const Mode& last = command.modes.back();
-    // True if this mode has the same keys as the default mode. These keys are listed only once.
-    const bool is_listed =
-        &mode != &last && last.key.empty() && mode.result.begin() == last.result.begin();
-    if (mode.result.size() > 0 && !is_listed) keys[mode.name()] = keys_text(mode.result);
+    // Keys that are also those of the default mode are listed only once.
+    const bool is_listed = &mode != &last && last.key.empty() && mode.keys == last.keys;
+    if (!mode.keys.empty() && !is_listed) keys[mode.name()] = mode.keys;
   }
   std::string text;
   for (const auto& [with, names] : keys)

@@ -76,14 +76,16 @@ void check_not_empty(std::size_t compared, const std::vector<LeftOut>& left_out)
               left_out[0].run.string(), left_out[0].why);
 }
 
-// Adds the runs that are left out to the report, and names the first ones in a warning.
-void report_left_out(Report& report, std::size_t compared, const std::vector<LeftOut>& left_out) {
+// Sets the key "left_out", and names the first of these runs in a warning.
+void set_left_out(Out& out, std::size_t compared, const std::vector<LeftOut>& left_out) {
   if (!left_out.empty())
     print_error(fmt::format("warning: {} of {} runs {} not compared: {}", left_out.size(),
                             compared + left_out.size(), left_out.size() == 1 ? "is" : "are",
                             list_text(left_out)));
-  Table& table = report.table("left_out");
-  for (const LeftOut& run : left_out) table.add({run.run.string(), run.why});
+  Value list = Value::array();
+  for (const LeftOut& run : left_out)
+    list.push_back(Value::object({{"run", run.run.string()}, {"why", run.why}}));
+  out.set("left_out", list);
 }
 
 // Returns the directories of all runs that the arguments stand for. The arguments are read from
@@ -142,22 +144,26 @@ std::vector<fs::path> write_files(ResultFolder& out, const std::vector<RunCompar
   return files;
 }
 
-Report run_compare(const CompareArguments& a, const Command& c) {
+Out run_compare(const CompareArguments& a, const Command& c) {
   check_out(a.out);
   const nn::ComparedQuantity of{a.of};
   std::vector<LeftOut> left_out;
   const std::vector<nn::ComparedRun> runs = find_runs(c, of, left_out);
   const std::vector<RunComparison> tasks = compare_tasks(runs, of);
-  Report report = comparison_report(tasks);
-  report_left_out(report, runs.size(), left_out);
+  Out out = comparison(tasks);
+  set_left_out(out, runs.size(), left_out);
   const std::vector<Command::Value>& given = c.values.at("runs");
   const bool is_list = given.size() == 1 && !nn::RunFolder(given[0].text).is_run();
-  report.write_files([&] {
-    ResultFolder out(a.out, is_list ? fs::path(given[0].text) / "compare" : "compare");
-    return write_files(out, tasks);
-  });
-  if (!report.error.empty()) report.error += "; --out DIR writes the files elsewhere";
-  return report;
+  std::vector<fs::path> files;
+  try {
+    ResultFolder folder(a.out, is_list ? fs::path(given[0].text) / "compare" : "compare");
+    files = write_files(folder, tasks);
+  } catch (const autograd::IoError& e) {  // the numbers are printed
+    out.fail(kInputOutput, e.what() + std::string("; --out DIR writes the files elsewhere"));
+  }
+  out.gap();
+  out.files(files);
+  return out;
 }
 
 constexpr const char* kCompareNotes =
@@ -186,8 +192,7 @@ step) and curves.png (the mean with a band of one standard error above and below
 all runs of a setting have; of more than 8 settings the first 8). The directory must be new or empty.
 
 [JSON]
-For runs of several tasks, --json prints tasks (a list with task, quantity and settings of
-each), left_out and files.)";
+For runs of several tasks, --json prints tasks, left_out and files; otherwise it prints no tasks.)";
 
 }  // namespace
 
@@ -209,7 +214,11 @@ void compare_command(Command& c) {
              .shows("compare, or compare-2, ..., in the given or the current directory")});
   c.add_common(Command::kThreads | Command::kJson);
   c.mark(&nn::Setting::required, {"runs"});
-  c.modes = {{.result = kComparisonKeys,
+  const std::string of_task =
+      "task quantity settings (setting options n final_mean final_error best above_mean "
+      "above_error accuracy_mean accuracy_error seconds_mean seconds_error runs (run seed final "
+      "best above accuracy seconds))";
+  c.modes = {{.keys = of_task + " left_out (run why) files tasks (" + of_task + ")",
               .run = [a](const Command& command) { return run_compare(*a, command); }}};
 }
 

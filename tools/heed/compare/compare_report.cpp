@@ -1,6 +1,7 @@
 #include "tools/heed/compare/compare_report.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 #include "autograd/base/files.h"
@@ -14,86 +15,60 @@ namespace fs = std::filesystem;
 using nn::ComparedRun;
 using nn::MeanError;
 using nn::RunGroup;
-using Cells = std::vector<Value>;
-
-// A number of a run. For a setting, the tables show the mean of the number over its runs.
+// A number of a run. For a setting, the mean of the number over its runs.
 struct Number {
-  std::string_view label;  // heading in text
-  // Keys in JSON. If `error` is "", the key `mean` has RunGroup::best instead of a mean.
-  std::string_view run, n, mean, error;
+  // Keys in JSON and CSV. If `error` is "", the key `mean` has RunGroup::best instead of a mean.
+  const char *run, *mean, *error;
   double ComparedRun::*value;
-  std::string_view format;
-  int drop;  // Column::drop
 };
 constexpr Number kNumbers[] = {
-    {"final", "final", "n", "final_mean", "final_error", &ComparedRun::final, "{:.4f}", 0},
-    {"best", "best", "", "best", "", &ComparedRun::best, "{:.4f}", 0},
-    {"above optimum", "above", "", "above_mean", "above_error", &ComparedRun::above, "{:.4f}", 1},
-    {"accuracy", "accuracy", "", "accuracy_mean", "accuracy_error", &ComparedRun::accuracy,
-     "{:.4f}", 2},
-    {"seconds", "seconds", "", "seconds_mean", "seconds_error", &ComparedRun::seconds, "{:.1f}",
-     3}};
+    {"final", "final_mean", "final_error", &ComparedRun::final},
+    {"best", "best", "", &ComparedRun::best},
+    {"above", "above_mean", "above_error", &ComparedRun::above},
+    {"accuracy", "accuracy_mean", "accuracy_error", &ComparedRun::accuracy},
+    {"seconds", "seconds_mean", "seconds_error", &ComparedRun::seconds}};
 
-std::vector<Column> run_columns(std::vector<Column> columns) {
-  for (const Number& number : kNumbers) columns.push_back({number.run});
-  return columns;
-}
-Cells run_cells(Cells cells, const ComparedRun& r) {
-  cells.insert(cells.end(), {r.folder.string(), r.config.seed});
-  for (const Number& number : kNumbers) cells.emplace_back(r.*number.value);
-  return cells;
+// Returns the path, the seed and the numbers of a run.
+Value run_json(const ComparedRun& r) {
+  Value entry = Value::object({{"run", r.folder.string()}, {"seed", r.config.seed}});
+  for (const Number& number : kNumbers) entry.append(number.run, r.*number.value);
+  return entry;
 }
 
-// Appends the columns of the numbers of a setting.
-std::vector<Column> setting_columns(std::vector<Column> columns) {
-  for (const Number& number : kNumbers) {
-    if (!number.n.empty()) columns.push_back({number.n, number.n});
-    columns.push_back({.key = number.mean,
-                       .label = number.label,
-                       .format = number.format,
-                       .drop = number.drop,
-                       .has_error = !number.error.empty()});
-    if (!number.error.empty()) columns.push_back({number.error});
-  }
-  return columns;
-}
-// Appends the cells of setting_columns().
-Cells setting_cells(Cells cells, const RunGroup& g) {
+// Returns the numbers of a setting.
+Value numbers_json(const RunGroup& g) {
+  Value entry = Value::object({{"n", g.mean(&ComparedRun::final).n}});
   for (const Number& number : kNumbers) {
     const MeanError m = g.mean(number.value);
-    if (!number.n.empty()) cells.emplace_back(m.n);
-    cells.emplace_back(number.error.empty() ? g.best : m.mean);
-    if (!number.error.empty()) cells.emplace_back(m.error);
+    entry.append(number.mean, *number.error ? m.mean : g.best);
+    if (*number.error) entry.append(number.error, m.error);
   }
-  return cells;
+  return entry;
 }
 
-const std::vector<Column> kRun = run_columns({{"run"}, {"seed"}});
-const std::vector<Column> kSetting = [] {
-  std::vector<Column> columns = setting_columns({{"setting", "setting"}, {"options"}});
-  columns.push_back(rows("runs", kRun));
-  return columns;
-}();
-constexpr Column kDifferingText[] = {{"", "option"}, {"", "value: settings", "", "text"}};
-const Column kCompareKeys[] = {
-    {"task"}, {"quantity"}, rows("settings", kSetting), rows("left_out", kLeftOut), {"files"}};
-
-// The result if there are several tasks: a list with an object per task.
-const Column kTask[] = {{"task"}, {"quantity"}, rows("settings", kSetting)};
-const Column kSeveralKeys[] = {rows("tasks", kTask), rows("left_out", kLeftOut), {"files"}};
-
-Value options_of(const RunGroup& g) {
+Value options_json(const RunGroup& g) {
   Value options = Value::object();
   for (const auto& [key, value] : g.options) options.append(key, value);
   return options;
 }
 
-Cells all_setting_cells(const RunGroup& g) {
-  Table runs(kRun);
-  for (const ComparedRun& r : g.runs) runs.add(run_cells({}, r));
-  Cells cells = setting_cells({g.name, options_of(g)}, g);
-  cells.push_back(list_of(runs));
-  return cells;
+Value settings_json(const RunComparison& c) {
+  Value settings = Value::array();
+  for (const RunGroup& g : c.groups) {
+    Value runs = Value::array();
+    for (const ComparedRun& r : g.runs) runs.push_back(run_json(r));
+    Value setting = Value::object({{"setting", g.name}, {"options", options_json(g)}});
+    setting.update(numbers_json(g));
+    setting.append("runs", runs);
+    settings.push_back(setting);
+  }
+  return settings;
+}
+
+// Formats a mean and its standard error.
+std::string mean_text(const MeanError& m) {
+  return number_text("{:.4f}", m.mean) +
+         (std::isnan(m.error) ? "" : fmt::format(" ± {:.4f}", m.error));
 }
 
 // Shortens each absolute path to its last parts that no other path ends with.
@@ -111,11 +86,11 @@ std::vector<std::string> short_names(std::vector<std::string> texts) {
   return texts;
 }
 
-// Returns a table with a row for each option that differs between groups. A row lists the groups
-// with each value.
-Table differing_table(const std::vector<RunGroup>& groups) {
+// Adds a table with a row for each option that differs between groups. A row lists the groups with
+// each value.
+void add_differing(Out& out, const std::vector<RunGroup>& groups) {
   constexpr std::size_t kNamed = 3;
-  Table table(kDifferingText);
+  std::vector<Cells> rows;
   for (const auto& [option, first] : groups[0].options) {
     std::vector<std::string> values;
     std::map<std::string, std::vector<std::string>> names;  // of the groups that have each value
@@ -133,58 +108,73 @@ Table differing_table(const std::vector<RunGroup>& groups) {
       cell += fmt::format("{}{}: {}", i > 0 ? "; " : "", shown[i].empty() ? "none" : shown[i],
                           heed::join(list));
     }
-    table.add({option, cell});
+    rows.push_back({option, cell});
   }
-  return table;
+  if (rows.empty()) return;
+  out.gap();
+  out.table({"option", "value: settings"}, rows);
 }
 
-// Returns an empty table. Its columns are the task, if there are several, the options that differ
-// between the groups of a task, and then `more`.
-Table options_table(const std::vector<RunComparison>& tasks, const std::vector<Column>& more) {
-  std::vector<Column> columns;
-  if (tasks.size() > 1) columns.push_back({"task"});
-  for (const RunComparison& c : tasks)
-    for (const auto& [key, value] : c.groups[0].options)
-      if (!Columns(columns).find(key)) columns.push_back({key});
-  columns.insert(columns.end(), more.begin(), more.end());
-  return Table(columns);
-}
-
-// Adds a row to an options_table(). `cells` are the cells of its columns `more`.
-void add_row(Table& table, const RunGroup& group, const Cells& cells) {
-  Value known = options_of(group);
-  known.append("task", group.runs[0].config.task);
-  Cells row;
-  while (row.size() + cells.size() < table.columns.size()) {
-    const Value* value = known.find(table.columns[row.size()].key);
-    row.push_back(value ? *value : Value());
-  }
-  row.insert(row.end(), cells.begin(), cells.end());
-  table.add(std::move(row));
-}
-
-Report task_report(const RunComparison& c) {
-  Report report(kCompareKeys);
-  report.set("task", c.task());
-  report.set("quantity", c.of.name);
-  Table& table = report.table("settings");
+void add_task(Out& out, const RunComparison& c) {
   std::size_t runs = 0;
-  for (const RunGroup& g : c.groups) table.add(all_setting_cells(g)), runs += g.runs.size();
-  table.title = fmt::format("{}: {} of {}, mean ± standard error\nfinal: {}\n", c.task(),
-                            counted(std::int64_t(runs), "run"),
-                            counted(std::ssize(c.groups), "setting"), c.of.words());
+  std::vector<Cells> rows;
+  for (const RunGroup& g : c.groups) {
+    runs += g.runs.size();
+    const MeanError final = g.mean(&ComparedRun::final);
+    rows.push_back({std::to_string(final.n), mean_text(final), number_text("{:.4f}", g.best),
+                    mean_text(g.mean(&ComparedRun::above)), g.name});
+  }
+  out.gap();
+  out.text("{}: {} of {}, mean ± standard error\nfinal: {}", c.task(),
+           counted(std::int64_t(runs), "run"), counted(std::ssize(c.groups), "setting"),
+           c.of.words());
   if (c.of.is_result())
-    table.title +=
-        fmt::format("on the whole evaluation set; best: {} during training\n", c.of.series_name());
+    out.text("on the whole evaluation set; best: {} during training\n", c.of.series_name());
   else
-    table.title += "on the first --eval-batch sequences of the evaluation set\n";
-  report.text_table(differing_table(c.groups));
-  return report;
+    out.text("on the first --eval-batch sequences of the evaluation set\n");
+  out.table({"n", "final", "best", "above optimum", "setting"}, rows);
+  add_differing(out, c.groups);
+}
+
+// Returns the first entries of a row of a CSV file: the task, if there are several, and the options
+// that differ between the groups of a task. The options of other tasks are null.
+Value options_row(const std::vector<RunComparison>& tasks, const RunGroup& group) {
+  Value row = Value::object();
+  if (tasks.size() > 1) row["task"];
+  for (const RunComparison& c : tasks)
+    for (const auto& [key, value] : c.groups[0].options) row[key];
+  for (const auto& [key, value] : group.options) row[key] = value;
+  if (tasks.size() > 1) row["task"] = group.runs[0].config.task;
+  return row;
+}
+
+std::string csv_quoted(const std::string& text) {
+  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
+  std::string quoted = "\"";
+  for (const char c : text) quoted += c == '"' ? "\"\"" : std::string(1, c);
+  return quoted + "\"";
+}
+
+// Returns the line of the keys of an object.
+std::string csv_keys(const Value& row) {
+  std::string line;
+  for (const auto& [key, value] : row.entries())
+    line += (line.empty() ? "" : ",") + csv_quoted(key);
+  return line + "\n";
+}
+
+// Returns the line of the values of an object. A value that is null or not finite is empty.
+std::string csv_values(const Value& row) {
+  std::string line;
+  for (const auto& [key, value] : row.entries()) {
+    const auto* text = value.as<std::string>();
+    const std::string cell = text ? csv_quoted(*text) : value.dump();  // "null" also for NaN
+    line += (&value == &row.entries()[0].second ? "" : ",") + (cell == "null" && !text ? "" : cell);
+  }
+  return line + "\n";
 }
 
 }  // namespace
-
-const Columns kComparisonKeys = kCompareKeys, kTasksKeys = kSeveralKeys;
 
 void name_groups(std::vector<RunGroup>& groups) {
   std::vector<std::string> first;  // the first run of each group
@@ -200,37 +190,58 @@ void name_groups(std::vector<RunGroup>& groups) {
   }
 }
 
-Report comparison_report(const std::vector<RunComparison>& tasks) {
-  if (tasks.size() == 1) return task_report(tasks[0]);
-  Report report(kTasksKeys);
-  Table& list = report.table("tasks");
+Out comparison(const std::vector<RunComparison>& tasks) {
+  Out out;
+  Value list = Value::array();
   for (const RunComparison& c : tasks) {
-    const Report task = task_report(c);
-    for (const Report::Item& item : task.items())
-      if (const Table* table = std::get_if<Table>(&item.what)) report.text_table(*table);
-    const auto& settings = std::get<Table>(task.find("settings")->what);
-    list.add({c.task(), c.of.name, list_of(settings)});
+    add_task(out, c);
+    list.push_back(Value::object(
+        {{"task", c.task()}, {"quantity", c.of.name}, {"settings", settings_json(c)}}));
   }
-  return report;
+  if (tasks.size() == 1)
+    out.set_all(list.items()[0]);
+  else
+    out.set("tasks", list);
+  return out;
 }
 
 std::vector<fs::path> write_comparison(ResultFolder& folder,
                                        const std::vector<RunComparison>& tasks) {
-  Table settings = options_table(tasks, setting_columns({{"setting"}, {"quantity"}}));
-  Table runs = options_table(tasks, run_columns({{"quantity"}, {"run"}, {"seed"}}));
-  Table curves =
-      options_table(tasks, {{"quantity"}, {"step"}, {"n"}, {"mean"}, {"standard_error"}});
+  std::string settings, runs, curves;
+  // Appends an object to a text, after the line of its keys if it is the first one.
+  const auto add = [](std::string& csv, const Value& row) {
+    csv += (csv.empty() ? csv_keys(row) : "") + csv_values(row);
+  };
+  const auto with = [&](const RunGroup& g, std::initializer_list<Value::Object::value_type> more) {
+    Value row = options_row(tasks, g);
+    row.update(Value::object(more));
+    return row;
+  };
+  const auto point = [&](const RunComparison& c, const RunGroup& g, std::int64_t step,
+                         const MeanError& m) {
+    return with(g, {{"quantity", c.of.series_name()},
+                    {"step", step},
+                    {"n", m.n},
+                    {"mean", m.mean},
+                    {"standard_error", m.error}});
+  };
+  curves = csv_keys(point(tasks[0], tasks[0].groups[0], 0, {}));  // there may be no curve
   for (const RunComparison& c : tasks)
     for (const RunGroup& g : c.groups) {
-      add_row(settings, g, setting_cells({g.name, c.of.name}, g));
-      for (const ComparedRun& r : g.runs) add_row(runs, g, run_cells({c.of.name}, r));
-      for (const auto& [step, m] : g.curve)
-        add_row(curves, g, {c.of.series_name(), step, m.n, m.mean, m.error});
+      Value setting = with(g, {{"setting", g.name}, {"quantity", c.of.name}});
+      setting.update(numbers_json(g));
+      add(settings, setting);
+      for (const ComparedRun& r : g.runs) {
+        Value run = with(g, {{"quantity", c.of.name}});
+        run.update(run_json(r));
+        add(runs, run);
+      }
+      for (const auto& [step, m] : g.curve) add(curves, point(c, g, step, m));
     }
   std::vector<fs::path> files;
-  const auto write = [&](const char* name, const Table& table) {
+  const auto write = [&](const char* name, const std::string& csv) {
     files.push_back(folder.file(name));
-    autograd::write_file(files.back().string(), std::string_view(to_csv(table)));
+    autograd::write_file(files.back().string(), std::string_view(csv));
   };
   write("compare.csv", settings), write("runs.csv", runs), write("curves.csv", curves);
   return files;

@@ -1,4 +1,4 @@
-// The results of the command `heed compare`: a Report, CSV files and pictures.
+// The results of the command `heed compare`: an Out, CSV files and pictures.
 #pragma once
 
 #include <filesystem>
@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "nn/study/comparison.h"
-#include "tools/heed/report/report.h"
+#include "tools/heed/report/out.h"
 #include "tools/heed/result_folder.h"
 #include "tools/plot/chart.h"
 
@@ -15,26 +15,22 @@ namespace heed {
 /// The runs of one task in a comparison, in groups. The runs of one group differ only in their
 /// seeds. The texts of `heed compare` call a group a setting.
 struct RunComparison {
-  nn::ComparedQuantity of;           ///< quantity that the report compares
+  nn::ComparedQuantity of;           ///< quantity that is compared
   std::vector<nn::RunGroup> groups;  ///< at least one, each with at least one run
 
   /// Returns the task of the runs, which have one task.
   const std::string& task() const { return groups[0].runs[0].config.task; }
 };
 
-inline constexpr Column kLeftOut[] = {{"run"}, {"why"}};  ///< keys of a run that is not compared
-extern const Columns kComparisonKeys;  ///< keys of comparison_report() for one task
-extern const Columns kTasksKeys;       ///< keys of comparison_report() for several tasks
-
 /// Names each group after its first run: the shortest end of the run's path that no other first run
 /// has, and the number of further runs. Changes no name if there is only one group and it has
 /// several runs.
 void name_groups(std::vector<nn::RunGroup>& groups);
 
-/// Returns a report with one row per group of runs. Its column n is the number of runs whose last
-/// value is finite. If there are several tasks, each has tables of its own in text and an object in
-/// the list `tasks` of JSON. Does not set the keys `left_out` and `files`.
-Report comparison_report(const std::vector<RunComparison>& tasks);
+/// Returns the result without the keys `left_out` and `files`. Its table has one row per group of
+/// runs; n is the number of runs whose last value is finite. If there are several tasks, each has
+/// tables of its own in text and an object in the list `tasks` of JSON.
+Out comparison(const std::vector<RunComparison>& tasks);
 
 /// Writes compare.csv (one line per group of runs), runs.csv (one per run) and curves.csv (one per
 /// group and step). If there are several tasks, the first column is the task, and an option that

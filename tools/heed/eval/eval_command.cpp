@@ -27,32 +27,26 @@ struct EvalArguments {
   bool elsewhere() const { return foreign() || context > 0 || stride > 0 || !parameters.empty(); }
 };
 
-constexpr Column kEvalBefore[] = {{"task"}, {"steps"}, {"seconds"}, {"tokens_per_s"}};
-constexpr Column kEvalAfter[] = {{"run"}, {"weights"}, {"position_loss"}, {"position_optimal"}};
-constexpr auto kEvalKeys = joined(kEvalBefore, kEvaluationKeys, kEvalAfter);
-
-constexpr Column kPositions[] = {
-    {"", "position"},         {"", "+0", "", "{:.3f}"}, {"", "+1", "", "{:.3f}"},
-    {"", "+2", "", "{:.3f}"}, {"", "+3", "", "{:.3f}"}, {"", "+4", "", "{:.3f}"},
-    {"", "+5", "", "{:.3f}"}, {"", "+6", "", "{:.3f}"}, {"", "+7", "", "{:.3f}"}};
-
 // Adds a table of the mean loss at each position. If the optimal loss is known, each row of losses
 // is followed by a row of optimal losses.
-void add_positions(Report& report, const nn::Evaluation& e) {
-  const std::size_t per_line = std::size(kPositions) - 1;
+void add_positions(Out& out, const nn::Evaluation& e) {
+  constexpr std::size_t kPerLine = 8;
   const bool known = !e.position_optimal.empty();
-  Table& table = report.text_table(kPositions);
-  table.title = fmt::format("loss by position{}", known ? ", with the best possible below" : "");
-  const auto add = [&](const Value& name, const std::vector<double>& x, std::size_t first) {
-    std::vector<Value> cells{name};
-    for (std::size_t t = first; t < first + per_line; ++t)
-      cells.push_back(t < x.size() ? Value(x[t]) : Value(""));
-    table.add(std::move(cells));
+  Cells headings{"position"};
+  for (std::size_t i = 0; i < kPerLine; ++i) headings.push_back(fmt::format("+{}", i));
+  std::vector<Cells> rows;
+  const auto add = [&](const std::string& name, const std::vector<double>& x, std::size_t first) {
+    Cells& row = rows.emplace_back(Cells{name});
+    for (std::size_t t = first; t < first + kPerLine; ++t)
+      row.push_back(t < x.size() ? number_text("{:.3f}", x[t]) : "");
   };
-  for (std::size_t first = 0; first < e.position_loss.size(); first += per_line) {
-    add(first, e.position_loss, first);
+  for (std::size_t first = 0; first < e.position_loss.size(); first += kPerLine) {
+    add(std::to_string(first), e.position_loss, first);
     if (known) add("best", e.position_optimal, first);
   }
+  out.gap();
+  out.text("loss by position{}", known ? ", with the best possible below" : "");
+  out.table(headings, rows);
 }
 
 // Throws UsageError that names `option` if the run learned a task of heed other than text and
@@ -116,7 +110,7 @@ std::unique_ptr<nn::Task> evaluated_task(const nn::LoadedRun& run, const EvalArg
   return task;
 }
 
-// Returns the first line of the report: run, weights and place of the evaluation.
+// Returns the first line of the text: run, weights and place of the evaluation.
 std::string headline(const std::filesystem::path& folder, const nn::LoadedRun& run,
                      const EvalArguments& a) {
   std::string line = fmt::format("{} ({}), {}{}", folder.string(), run.config.task, run.weights,
@@ -128,7 +122,7 @@ std::string headline(const std::filesystem::path& folder, const nn::LoadedRun& r
   return line;
 }
 
-Report eval(const EvalArguments& a) {
+Out eval(const EvalArguments& a) {
   const std::filesystem::path folder = find_run(a.run);
   nn::LoadedRun run = open_evaluated(folder, a);
   const std::unique_ptr<nn::Task> task =
@@ -150,35 +144,27 @@ Report eval(const EvalArguments& a) {
   });
   const double seconds = clock.seconds();
   if (a.foreign()) print_note(*task);
-  Report report(kEvalKeys);
-  report.line("{}", headline(folder, run, a));
-  report.set("task", info.name);
-  report.set("steps", run.step);
-  report.set("seconds", seconds);
-  report.set("tokens_per_s", double(e.sequences * info.context) / seconds);
-  add_evaluation(report, e, *task);
-  report.set("run", folder.string());
-  report.set("weights", run.weights);
-  report.set("position_loss", e.position_loss);
-  report.set("position_optimal", e.position_optimal);
-  add_positions(report, e);
+  Out out;
+  out.text("{}", headline(folder, run, a));
+  out.set("task", info.name);
+  out.set("steps", run.step);
+  out.set("seconds", seconds);
+  out.set("tokens_per_s", double(e.sequences * info.context) / seconds);
+  add_evaluation(out, e, *task);
+  out.set("run", folder.string());
+  out.set("weights", run.weights);
+  out.set("position_loss", e.position_loss);
+  out.set("position_optimal", e.position_optimal);
+  add_positions(out, e);
   if (!std::isfinite(e.loss))
-    report.fail(kNumeric, "eval: the loss is not finite; " + e.trouble + "; use other weights");
+    out.fail(kNumeric, "eval: the loss is not finite; " + e.trouble + "; use other weights");
   else if (nn::leaks(e))
-    report.fail(kCheckFailed, nn::leak_text(e));
-  return report;
+    out.fail(kCheckFailed, nn::leak_text(e));
+  return out;
 }
 
-constexpr Column kTokenColumns[] = {{"position", "position"},
-                                    {"token"},
-                                    {"", "token"},
-                                    {"id"},
-                                    {"log_probability", "log p", "nats", "{:.4f}"},
-                                    {"rank", "rank"}};
-constexpr Column kPromptKeys[] = {{"run"}, {"weights"}, rows("tokens", kTokenColumns), {"loss"}};
-
 // Evaluates the prediction of each token of a prompt.
-Report eval_prompt(const EvalArguments& a) {
+Out eval_prompt(const EvalArguments& a) {
   const std::filesystem::path folder = find_run(a.run);
   const nn::LoadedRun run = open_run(folder, a.weights, nn::Use::kPrompts);
   const nn::Tensor prompt = run.task->prompt(a.prompt).inputs;
@@ -194,22 +180,30 @@ Report eval_prompt(const EvalArguments& a) {
         a.prompt);
   const auto scores = past_input_checks([&] { return nn::score(run.model, prompt); });
   const nn::Vocabulary& vocabulary = run.task->info().vocabulary;
-  Report report(kPromptKeys);
-  report.line("{}", headline(folder, run, a));
-  report.set("run", folder.string());
-  report.set("weights", run.weights);
-  Table& table = report.table("tokens");
+  Value tokens = Value::array();
+  std::vector<Cells> rows;
   double nats = 0, count = 0;
   for (std::size_t t = 0; t < ids.size(); ++t) {
     const auto& s = scores[t];
-    table.add({t, vocabulary.symbols()[std::size_t(ids[t])],
-               plot::token_text(vocabulary.label(ids[t])), ids[t],
-               s ? Value(s->log_probability) : Value(), s ? Value(s->rank) : Value()});
+    tokens.push_back(Value::object({{"position", t},
+                                    {"token", vocabulary.symbols()[std::size_t(ids[t])]},
+                                    {"id", ids[t]},
+                                    {"log_probability", s ? Value(s->log_probability) : Value()},
+                                    {"rank", s ? Value(s->rank) : Value()}}));
+    rows.push_back({std::to_string(t), plot::token_text(vocabulary.label(ids[t])),
+                    s ? fmt::format("{:.4f}", s->log_probability) : "-",
+                    s ? std::to_string(s->rank) : "-"});
     if (s) nats -= s->log_probability, ++count;
   }
-  report.set("loss", nats / count);
-  report.line("loss {:.4f} nats per token", nats / count);
-  return report;
+  Out out;
+  out.set("run", folder.string());
+  out.set("weights", run.weights);
+  out.set("tokens", tokens);
+  out.set("loss", nats / count);
+  out.text("{}\n", headline(folder, run, a));
+  out.table({"position", "token", "log p (nats)", "rank"}, rows);
+  out.text("\nloss {:.4f} nats per token", nats / count);
+  return out;
 }
 
 }  // namespace
@@ -269,9 +263,11 @@ other encodings of positions they can.)";
          {"run", "weights", "sequences", "prompt", "text", "lines", "stride", "context", "json"});
   c.modes = {{.key = "prompt",
               .accepts = c.only({"run", "weights"}),
-              .result = kPromptKeys,
+              .keys = "run weights tokens (position token id log_probability rank) loss",
               .run = [a](const Command&) { return eval_prompt(*a); }},
-             {.result = kEvalKeys, .run = [a](const Command&) { return eval(*a); }}};
+             {.keys = "task steps seconds tokens_per_s " + kEvaluationKeys +
+                      " run weights position_loss position_optimal",
+              .run = [a](const Command&) { return eval(*a); }}};
 }
 
 }  // namespace heed

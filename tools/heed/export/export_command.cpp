@@ -15,9 +15,7 @@ struct ExportArguments {
   nn::WeightNames names = nn::WeightNames::kTorch;
 };
 
-constexpr Column kExportKeys[] = {{"run"}, {"names"}, {"tensors"}, {"numbers"}, {"files"}};
-
-Report run_export(const ExportArguments& a) {
+Out run_export(const ExportArguments& a) {
   const std::filesystem::path folder = find_run(a.run);
   check_weights_out("--out", a.out);
   nn::LoadedRun run = open_run(folder, a.weights, nn::Use::kPrompts);
@@ -32,15 +30,15 @@ Report run_export(const ExportArguments& a) {
   std::int64_t numbers = 0;
   for (const nn::NamedTensor& t : weights) numbers += t.tensor.numel();
   const std::string names = nn::enum_name(a.names);
-  Report report(kExportKeys);
-  report.line("{}: {}, {}, with names and layouts of {}", folder.string(),
-              counted(std::ssize(weights), "tensor"), counted(numbers, "number"), names);
-  report.set("run", folder.string());
-  report.set("names", names);
-  report.set("tensors", weights.size());
-  report.set("numbers", numbers);
-  report.files({a.out});
-  return report;
+  Out out;
+  out.text("{}: {}, {}, with names and layouts of {}", folder.string(),
+           counted(std::ssize(weights), "tensor"), counted(numbers, "number"), names);
+  out.set("run", folder.string());
+  out.set("names", names);
+  out.set("tensors", weights.size());
+  out.set("numbers", numbers);
+  out.files({a.out});
+  return out;
 }
 
 constexpr const char* kExportNotes =
@@ -79,7 +77,8 @@ void export_command(Command& c) {
   std::erase(c.settings[1].names, nn::enum_name(nn::WeightNames::kHeed));
   c.add_common(Command::kJson);
   c.mark(&nn::Setting::required, {"names", "out"});
-  c.modes = {{.result = kExportKeys, .run = [a](const Command&) { return run_export(*a); }}};
+  c.modes = {{.keys = "run names tensors numbers files",
+              .run = [a](const Command&) { return run_export(*a); }}};
 }
 
 }  // namespace heed

@@ -53,16 +53,10 @@ class TokenWriter {
   std::string last_;
 };
 
-constexpr Column kSampleColumns[] = {{"text"}, {"tokens"}, {"stopped"}};
-constexpr Column kPrompt[] = {{"run"}, {"prompt"}};
-constexpr Column kSpeed[] = {{"seconds"}, {"tokens_per_s"}};
-constexpr Column kSamples[] = {fields("samples", kSampleColumns), {"tokens"}};
-constexpr auto kTextKeys = joined(kPrompt, kSampleColumns, kSpeed);
-constexpr auto kSamplesKeys = joined(kPrompt, kSamples, kSpeed);
-
-// Returns the values of kSampleColumns.
-std::vector<Value> values_of(const Sample& sample, const nn::Vocabulary& vocabulary) {
-  return {vocabulary.decode(sample.tokens), sample.tokens.size(), sample.stopped};
+Value sample_json(const Sample& sample, const nn::Vocabulary& vocabulary) {
+  return Value::object({{"text", vocabulary.decode(sample.tokens)},
+                        {"tokens", sample.tokens.size()},
+                        {"stopped", sample.stopped}});
 }
 
 std::vector<std::int64_t> prompt_ids(const GenerateArguments& a, const nn::Task& task) {
@@ -103,28 +97,25 @@ void print_summary(const std::string& run, const nn::TaskInfo& info, const Gener
   put_text(stderr, fmt::format("{}: {}\n", run, text));
 }
 
-Report report_on(const Generated& g, const std::string& run, const std::string& prompt,
-                 const nn::Vocabulary& vocabulary) {
-  const bool one = g.samples.size() == 1;
-  Report report(one ? Columns(kTextKeys) : Columns(kSamplesKeys));
-  report.set("run", run);
-  report.set("prompt", prompt);
-  if (one) {
-    const std::vector<Value> values = values_of(g.samples[0], vocabulary);
-    for (std::size_t i = 0; i < values.size(); ++i) report.set(kSampleColumns[i].key, values[i]);
+Out out_of(const Generated& g, const std::string& run, const std::string& prompt,
+           const nn::Vocabulary& vocabulary) {
+  Out out;
+  out.set("run", run);
+  out.set("prompt", prompt);
+  if (g.samples.size() == 1) {
+    out.set_all(sample_json(g.samples[0], vocabulary));
   } else {
     Value list = Value::array();
-    for (const Sample& sample : g.samples)
-      list.push_back(object_of(kSampleColumns, values_of(sample, vocabulary)));
-    report.set("samples", list);
-    report.set("tokens", g.tokens);
+    for (const Sample& sample : g.samples) list.push_back(sample_json(sample, vocabulary));
+    out.set("samples", list);
+    out.set("tokens", g.tokens);
   }
-  report.set("seconds", g.seconds);
-  report.set("tokens_per_s", g.tokens_per_s());
-  return report;
+  out.set("seconds", g.seconds);
+  out.set("tokens_per_s", g.tokens_per_s());
+  return out;
 }
 
-Report generate(const GenerateArguments& a, bool json) {
+Out generate(const GenerateArguments& a, bool json) {
   check_sampling(a.how, a.samples);
   const std::filesystem::path folder = find_run(a.run);
   const nn::LoadedRun run = open_run(folder, a.weights, nn::Use::kPrompts);
@@ -162,7 +153,7 @@ Report generate(const GenerateArguments& a, bool json) {
   });
   g.seconds = clock.seconds();
   progress.clear();
-  if (json) return report_on(g, folder.string(), info.vocabulary.decode(ids), info.vocabulary);
+  if (json) return out_of(g, folder.string(), info.vocabulary.decode(ids), info.vocabulary);
   for (std::size_t i = 0; i < g.samples.size() && !live; ++i) {
     print("--- sample {} of {}\n", i + 1, g.samples.size());
     writer.prompt(ids);
@@ -224,9 +215,9 @@ void generate_command(Command& c) {
   const auto run = [a](const Command& command) { return generate(*a, command.json); };
   c.modes = {{.key = "samples",
               .when = [](const Command& command) { return command.text("samples") != "1"; },
-              .result = kSamplesKeys,
+              .keys = "run prompt samples (text tokens stopped) tokens seconds tokens_per_s",
               .run = run},
-             {.result = kTextKeys, .run = run}};
+             {.keys = "run prompt text tokens stopped seconds tokens_per_s", .run = run}};
 }
 
 }  // namespace heed

@@ -23,16 +23,26 @@ void gradcheck_command(Command& c) {
          {"run", r->run, "DIR", "check the gradient of this run's loss in each parameter tensor"},
          {"weights", r->weights, "FILE", "weights file in the directory of --run"}});
   c.add_common(Command::kThreads | Command::kJson);
-  const auto mode = [&](std::string key, std::vector<std::string> accepts, Columns keys,
-                        Report (*report)(const GradcheckRequest&)) {
+  const auto mode = [&](std::string key, std::vector<std::string> accepts, std::string keys,
+                        Out (*f)(const GradcheckRequest&)) {
     c.modes.push_back({.key = std::move(key),
                        .accepts = std::move(accepts),
-                       .result = keys,
-                       .run = [r, report](const Command&) { return report(*r); }});
+                       .keys = std::move(keys),
+                       .run = [r, f](const Command&) { return f(*r); }});
   };
-  mode("run", c.only({"order", "oracle", "seed", "weights"}), kRunGradcheckKeys,
+  mode("run", c.only({"order", "oracle", "seed", "weights"}),
+       "run parameters failed error message entries seconds float32 (ok target entries "
+       "error_of_bound message) tensors (name parameters entries digits_dual digits_differences "
+       "message)",
        report_run_gradcheck);
-  mode("", c.all_but({"weights"}), kGradcheckKeys, report_gradchecks);
+  const std::string worst = "(sample layout input at engine oracle terms tolerance step digits)",
+                    of_oracle =
+                        " (entries of worst_order_1 " + worst + " worst_order_2 " + worst + ")";
+  mode("", c.all_but({"weights"}),
+       "checked failed ops worst (name order error) skipped seconds seed rows (name checked failed "
+       "skipped error_order_1 error_order_2 kinks_moved differences" +
+           of_oracle + " dual" + of_oracle + ") failures",
+       report_gradchecks);
 }
 
 }  // namespace heed

@@ -125,8 +125,8 @@ std::vector<std::string> failures_of(const CheckResults& results, const Gradchec
   return failures;
 }
 
-Value digits_value(const CheckedEntry* worst) {
-  return worst ? Value(digits_text(worst->digits())) : Value();
+std::string digits_cell(const CheckedEntry* worst) {
+  return worst ? digits_text(worst->digits()) : "-";
 }
 
 Value oracle_value(const Summary& sum, Oracle oracle) {
@@ -151,53 +151,72 @@ Value oracle_value(const Summary& sum, Oracle oracle) {
   return found;
 }
 
-// Fills the table. In text it shows, for each oracle and order, the smallest number of digits that
-// agree, and the number of entries that were compared one by one.
-void add_rows(Report& report, const std::vector<Row>& rows) {
-  Table& table = report.table("rows");
-  for (const auto& [name, sum] : rows)
-    table.add({name, sum.checked, sum.failed, sum.skips(), sum.error(1), sum.error(2), sum.moved,
-               oracle_value(sum, Oracle::kDifferences), oracle_value(sum, Oracle::kDual),
-               sum.compared[0] + sum.compared[1], digits_value(sum.worst(1, Oracle::kDual)),
-               digits_value(sum.worst(1, Oracle::kDifferences)),
-               digits_value(sum.worst(2, Oracle::kDual)),
-               digits_value(sum.worst(2, Oracle::kDifferences)), sum.failed ? "FAILED" : ""});
+// Sets the key "rows" and adds a table. It has, for each oracle and order, the smallest number of
+// digits that agree, and the number of entries that were compared one by one.
+void add_rows(Out& out, const std::vector<Row>& rows) {
+  Value list = Value::array();
+  std::vector<Cells> table;
+  for (const auto& [name, sum] : rows) {
+    list.push_back(Value::object({{"name", name},
+                                  {"checked", sum.checked},
+                                  {"failed", sum.failed},
+                                  {"skipped", sum.skips()},
+                                  {"error_order_1", sum.error(1)},
+                                  {"error_order_2", sum.error(2)},
+                                  {"kinks_moved", sum.moved},
+                                  {"differences", oracle_value(sum, Oracle::kDifferences)},
+                                  {"dual", oracle_value(sum, Oracle::kDual)}}));
+    Cells& row = table.emplace_back(Cells{name, std::to_string(sum.checked),
+                                          std::to_string(sum.compared[0] + sum.compared[1])});
+    for (const int order : {1, 2})
+      for (const Oracle oracle : {Oracle::kDual, Oracle::kDifferences})
+        row.push_back(digits_cell(sum.worst(order, oracle)));
+    row.emplace_back(sum.failed ? "FAILED" : "");
+  }
+  out.set("rows", list);
+  out.table(
+      {"digits that agree", "checks", "entries", "dual 1", "diff 1", "dual 2", "diff 2", "failed"},
+      table);
+  out.gap();
 }
 
-Report report_of(const CheckResults& results, const std::vector<Row>& rows, double seconds,
-                 const GradcheckRequest& request) {
+Out report_of(const CheckResults& results, const std::vector<Row>& rows, double seconds,
+              const GradcheckRequest& request) {
   Summary total;
   for (const CheckResult& r : results) total.add(r);
-  Report report(kGradcheckKeys);
-  report.set("checked", total.checked);
-  report.set("failed", total.failed);
-  report.set("ops", rows.size());
+  Out out;
+  out.set("checked", total.checked);
+  out.set("failed", total.failed);
+  out.set("ops", rows.size());
   const int order = total.largest[1] && is_less(-*total.error(2), -*total.error(1)) ? 2 : 1;
   const CheckResult* worst = total.largest[order - 1];
-  if (worst) report.set("worst", object_of(kWorstKeys, {worst->check, order, total.error(order)}));
-  report.set("skipped", total.skips());
-  report.set("seconds", seconds);
-  report.set("seed", request.seed);
-  add_rows(report, rows);
+  out.set("worst",
+          worst ? Value::object(
+                      {{"name", worst->check}, {"order", order}, {"error", total.error(order)}})
+                : Value());
+  out.set("skipped", total.skips());
+  out.set("seconds", seconds);
+  out.set("seed", request.seed);
+  add_rows(out, rows);
   const std::vector<std::string> failures = failures_of(results, request);
-  report.set("failures", failures);
-  for (const std::string& f : failures) report.block("FAILED " + f);
-  report.line("{} of {} in {}, {} failed", counted(total.checked, "check"),
-              counted(std::ssize(rows), rows.size() == 1 ? "op or layer" : "ops and layer"),
-              seconds_text(seconds), total.failed);
+  out.set("failures", failures);
+  for (const std::string& f : failures) out.block("FAILED " + f + "\n");
+  out.text("{} of {} in {}, {} failed", counted(total.checked, "check"),
+           counted(std::ssize(rows), rows.size() == 1 ? "op or layer" : "ops and layer"),
+           seconds_text(seconds), total.failed);
   if (worst)
-    report.line("largest error: {:.1e}, relative to the terms of the entry ({}, order {})",
-                *total.error(order), worst->check, order);
+    out.text("largest error: {:.1e}, relative to the terms of the entry ({}, order {})",
+             *total.error(order), worst->check, order);
   if (total.moved > 0)
-    report.line("{} input entries were on a kink and were moved off it", total.moved);
+    out.text("{} input entries were on a kink and were moved off it", total.moved);
   if (total.on_kink > 0)
-    report.line("{} input entries stay on a kink and were not compared", total.on_kink);
-  for (const auto& [reason, n] : total.skipped) report.line("{} skipped: {}", n, reason);
+    out.text("{} input entries stay on a kink and were not compared", total.on_kink);
+  for (const auto& [reason, n] : total.skipped) out.text("{} skipped: {}", n, reason);
   if (total.checked == 0)
-    report.fail(kCheckFailed, "gradcheck: no check ran, so nothing is proven; choose other ops");
+    out.fail(kCheckFailed, "gradcheck: no check ran, so nothing is proven; choose other ops");
   else if (total.failed > 0)
-    report.fail(kCheckFailed);
-  return report;
+    out.fail(kCheckFailed);
+  return out;
 }
 
 // Returns the checks with these names, or all checks if `names` is empty. Throws UsageError if a
@@ -234,7 +253,7 @@ std::string digits_text(double digits) {
   return std::isnan(digits) ? "nan" : fmt::format("{:.1f}", std::floor(digits * 10) / 10);
 }
 
-Report report_gradchecks(const GradcheckRequest& request) {
+Out report_gradchecks(const GradcheckRequest& request) {
   const std::vector<const Check*> checks = chosen_checks(request.ops);
   Progress progress(false);
   const Stopwatch clock;

@@ -51,24 +51,34 @@ std::optional<autograd::Float32Report> check_run_in_float32(const nn::LoadedRun&
   return check_float32(run.model, batch);
 }
 
-void add_tensors(Report& report, const std::vector<nn::CheckedParameter>& parameters) {
-  Table& table = report.table("tensors");
-  const auto digits_cell = [](const std::optional<double>& digits) {
-    return digits ? Value(digits_text(*digits)) : Value();
-  };
+void add_tensors(Out& out, const std::vector<nn::CheckedParameter>& parameters) {
+  Value list = Value::array();
+  std::vector<Cells> rows;
   for (const nn::CheckedParameter& p : parameters) {
-    const std::optional<double>&dual = p.digits[int(Oracle::kDual)],
-          &differences = p.digits[int(Oracle::kDifferences)];
-    table.add({p.name, p.size, p.entries, digits_cell(dual), digits_cell(differences), dual,
-               differences, p.failure, p.failure.empty() ? "" : "FAILED"});
+    const auto digits = [&](Oracle oracle) { return p.digits[int(oracle)]; };
+    const auto cell = [&](Oracle oracle) {
+      return digits(oracle) ? digits_text(*digits(oracle)) : "-";
+    };
+    list.push_back(Value::object({{"name", p.name},
+                                  {"parameters", p.size},
+                                  {"entries", p.entries},
+                                  {"digits_dual", digits(Oracle::kDual)},
+                                  {"digits_differences", digits(Oracle::kDifferences)},
+                                  {"message", p.failure}}));
+    rows.push_back({p.name, with_commas(p.size), std::to_string(p.entries), cell(Oracle::kDual),
+                    cell(Oracle::kDifferences), p.failure.empty() ? "" : "FAILED"});
   }
+  out.set("tensors", list);
+  out.table({"loss of 2 sequences, float64", "parameters", "entries", "dual", "diff", "failed"},
+            rows);
+  out.gap();
   for (const nn::CheckedParameter& p : parameters)
-    if (!p.failure.empty()) report.block("FAILED " + p.name + ": " + p.failure);
+    if (!p.failure.empty()) out.block("FAILED " + p.name + ": " + p.failure + "\n");
 }
 
 }  // namespace
 
-Report report_run_gradcheck(const GradcheckRequest& request) {
+Out report_run_gradcheck(const GradcheckRequest& request) {
   const nn::LoadedRun run = open_run(find_run(request.run), request.weights, nn::Use::kSequences);
   const std::string bad = nn::first_non_finite(nn::parameters(run.model));
   heed::check<autograd::NumericError>(bad.empty(), "gradcheck", bad, " in ", request.weights,
@@ -88,30 +98,33 @@ Report report_run_gradcheck(const GradcheckRequest& request) {
     for (const std::optional<double>& digits : p.digits)
       if (digits && !(*digits >= fewest)) fewest = *digits;
   }
-  Report report(kRunGradcheckKeys);
-  report.set("run", request.run);
-  report.set("parameters", count);
-  report.set("failed", failed);
-  report.set("error", std::pow(10.0, -fewest));
-  report.set("message", message);
-  report.set("entries", entries);
-  report.set("seconds", clock.seconds());
-  if (float32)
-    report.set("float32", object_of(kFloat32Keys, {float32->ok, float32->target, float32->entries,
-                                                   float32->worst, float32->message}));
-  add_tensors(report, parameters);
-  report.line(
+  Out out;
+  out.set("run", request.run);
+  out.set("parameters", count);
+  out.set("failed", failed);
+  out.set("error", std::pow(10.0, -fewest));
+  out.set("message", message);
+  out.set("entries", entries);
+  out.set("seconds", clock.seconds());
+  out.set("float32", float32 ? Value::object({{"ok", float32->ok},
+                                              {"target", float32->target},
+                                              {"entries", float32->entries},
+                                              {"error_of_bound", float32->worst},
+                                              {"message", float32->message}})
+                             : Value());
+  add_tensors(out, parameters);
+  out.text(
       "{}: {} parameters in {} tensors, each checked in random directions; {} entries one by one; "
       "{};\n{} tensors failed",
       request.run, with_commas(count), parameters.size(), entries, seconds_text(clock.seconds()),
       failed);
   if (float32)
-    report.line(
+    out.text(
         "in float32 on {}: errors up to {:.2f} times the bound, in the loss and its {} gradients",
         float32->target, float32->worst, with_commas(count));
-  if (float32 && !float32->ok) report.line("FAILED {}", float32->message);
-  report.fail(failed == 0 && (!float32 || float32->ok) ? kOk : kCheckFailed);
-  return report;
+  if (float32 && !float32->ok) out.text("FAILED {}", float32->message);
+  out.fail(failed == 0 && (!float32 || float32->ok) ? kOk : kCheckFailed);
+  return out;
 }
 
 }  // namespace heed

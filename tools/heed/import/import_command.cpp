@@ -17,9 +17,7 @@ struct ImportArguments {
   bool overwrite = false;
 };
 
-constexpr Column kImportKeys[] = {{"run"}, {"names"}, {"tensors"}, {"task"}};
-
-Report run_import(const ImportArguments& a, const std::string& config) {
+Out run_import(const ImportArguments& a, const std::string& config) {
   if (!a.file.ends_with(".safetensors"))
     usage_error(
         "file needs a name that ends in .safetensors, got '{}'; python -m heed.torch ckpt.pt "
@@ -42,15 +40,15 @@ Report run_import(const ImportArguments& a, const std::string& config) {
   const nn::LockedFolder folder = open_out(a.out, a.overwrite);
   nn::RunFolder(folder.path()).save_as_weights(snapshot);
   if (!note.empty()) print_error("note: " + note);
-  Report report(kImportKeys);
-  report.set("run", a.out);
-  report.set("names", nn::enum_name(imported.names));
-  report.set("tensors", snapshot.tensors.size());
-  report.set("task", imported.config.task);
-  report.line("{}: {} with names and layouts of {}, for the task {}", a.out,
-              counted(std::ssize(snapshot.tensors), "tensor"), nn::enum_name(imported.names),
-              imported.config.task);
-  return report;
+  Out out;
+  out.set("run", a.out);
+  out.set("names", nn::enum_name(imported.names));
+  out.set("tensors", snapshot.tensors.size());
+  out.set("task", imported.config.task);
+  out.text("{}: {} with names and layouts of {}, for the task {}", a.out,
+           counted(std::ssize(snapshot.tensors), "tensor"), nn::enum_name(imported.names),
+           imported.config.task);
+  return out;
 }
 
 constexpr const char* kImportNotes =
@@ -84,7 +82,7 @@ void import_command(Command& c) {
          {"overwrite", a->overwrite, "replace the run in --out"}});
   c.add_common(Command::kJson | Command::kConfig);
   c.mark(&nn::Setting::required, {"file", "out"});
-  c.modes = {{.result = kImportKeys,
+  c.modes = {{.keys = "run names tensors task",
               .run = [a](const Command& command) { return run_import(*a, command.config); }}};
 }
 

@@ -1,5 +1,6 @@
 // `heed info`: describes a run or a safetensors file, or lists the runs in a directory.
 #include <algorithm>
+#include <cmath>
 #include <ctime>
 
 #include "nn/io/safetensors.h"
@@ -9,8 +10,7 @@
 #include "nn/train/cost/model_cost.h"
 #include "tools/heed/commands.h"
 #include "tools/heed/find_run.h"
-#include "tools/heed/report/model_report.h"
-#include "tools/heed/report/output.h"
+#include "tools/heed/report/out.h"
 #include "tools/heed/report/progress.h"
 #include "tools/plot/text.h"
 
@@ -19,14 +19,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr Column kOfRun[] = {{"run"},        {"task"},
-                             {"dtype"},      {"weights", "weights"},
-                             {"config"},     {"saved_step"},
-                             {"result"},     {"last_evaluation"},
-                             {"vocabulary"}, {"ids", "ids of the prompt"}};
-constexpr Column kActivations[] = {
-    {"activation_bytes_per_sequence", "activations", "per sequence", "bytes"}};
-constexpr auto kRunKeys = joined(kOfRun, kModelKeys, kActivations);
+Value sizes_of(const autograd::Shape& shape) {
+  Value sizes = Value::array();
+  for (int i = 0; i < shape.rank(); ++i) sizes.push_back(shape[i]);
+  return sizes;
+}
 
 // Returns the settings of config.toml as an object. Its keys have _ in place of -.
 Value config_value(const nn::RunConfig& config) {
@@ -41,42 +38,79 @@ Value config_value(const nn::RunConfig& config) {
   return object;
 }
 
-// If `prompt` is not null, the report has its tokens.
-Report info_on_run(const fs::path& folder, const std::string* prompt) {
-  const nn::LoadedRun run = open_run(folder, nn::RunFolder::kState, nn::Use::kPrompts);
-  const nn::RunConfig& c = run.config;
-  Report report(kRunKeys);
-  report.line("{}: {}, {}, d-model {}, context {}, {} -> {} tokens, {}", folder.string(),
-              counted(c.model.layers, "layer"), counted(c.model.attention.heads, "head"),
-              c.model.attention.d_model, c.model.context, run.model.options.vocab,
-              run.task->info().classes, nn::enum_name(c.model.attention.dtype));
-  report.set("run", folder.string());
-  report.set("task", c.task);
-  report.set("dtype", nn::enum_name(c.model.attention.dtype));
-  const nn::RunSummary summary = nn::RunFolder(folder).summary();
-  const auto& last = summary.last_evaluation;
-  if (summary.step)
-    report.line("step {} of {}{}", *summary.step, c.steps,
-                summary.result ? fmt::format(", loss {:.4f}", summary.result->loss)
-                : last ? fmt::format(", eval_loss {:.4f} at step {}", last->eval_loss, last->step)
-                       : "");
-  add_model(report, run.model);
-  report.set("activation_bytes_per_sequence", nn::activation_bytes(run.model));
-  report.set("weights", nn::hash_of_tensors(parameters(run.model)));
-  report.set("config", config_value(c));
-  report.set("saved_step", summary.step);
-  if (summary.result) report.set("result", Value::parse(nn::to_json(*summary.result)));
-  if (summary.last_evaluation)
-    report.set("last_evaluation", Value::parse(nn::evaluation_json(*summary.last_evaluation)));
-  report.set("vocabulary", run.task->info().vocabulary.symbols());
-  if (prompt) report.set("ids", run.task->prompt(*prompt).inputs.to_vector<std::int64_t>());
-  return report;
+// Sets the key "tensors" and adds the table of parameters.
+void add_parameters(Out& out, const nn::Transformer& model) {
+  const autograd::NoGrad guard;
+  Value list = Value::array();
+  std::vector<Cells> rows;
+  for (const auto& [name, tensor] : nn::parameters(model)) {
+    const auto variance = var(to(tensor, autograd::float64), {}, {.correction = 0});  // by n
+    const double std = std::sqrt(variance.item());
+    list.push_back(
+        Value::object({{"name", name}, {"shape", sizes_of(tensor.shape())}, {"std", std}}));
+    rows.push_back({name, autograd::to_text(tensor.shape()), with_commas(tensor.numel()),
+                    number_text("{:.4g}", std)});
+  }
+  out.set("tensors", list);
+  out.gap();
+  out.table({"parameter", "shape", "numbers", "std"}, rows);
 }
 
-constexpr Column kFileTensors[] = {{"name", "tensor"}, {"dtype", "dtype"}, {"shape", "shape"}};
-constexpr Column kFileKeys[] = {
-    {"file"}, {"checksum"}, {"numbers"}, rows("tensors", kFileTensors), {"metadata"}};
-constexpr Column kMetadataColumns[] = {{"", "metadata"}, {"", "value"}};
+// If `prompt` is not null, the result has its tokens.
+Out info_on_run(const fs::path& folder, const std::string* prompt) {
+  const nn::LoadedRun run = open_run(folder, nn::RunFolder::kState, nn::Use::kPrompts);
+  const nn::RunConfig& c = run.config;
+  const nn::RunSummary summary = nn::RunFolder(folder).summary();
+  const std::string weights = nn::hash_of_tensors(parameters(run.model)),
+                    composite(run.model.blocks[0].attn.composite_reason()),
+                    attention = composite.empty() ? "fused" : "composite because of " + composite;
+  const Value ids =
+      prompt ? Value(run.task->prompt(*prompt).inputs.to_vector<std::int64_t>()) : Value();
+  const std::int64_t count = nn::count_parameters(run.model);
+  const double bytes = double(count) * double(element_size(c.model.attention.dtype)),
+               training = 4 * bytes,  // weights, gradients and the two moments of AdamW
+      activations = nn::activation_bytes(run.model), flops = nn::flops_per_token(run.model);
+  Out out;
+  out.text("{}: {}, {}, d-model {}, context {}, {} -> {} tokens, {}", folder.string(),
+           counted(c.model.layers, "layer"), counted(c.model.attention.heads, "head"),
+           c.model.attention.d_model, c.model.context, run.model.options.vocab,
+           run.task->info().classes, nn::enum_name(c.model.attention.dtype));
+  const auto& last = summary.last_evaluation;
+  if (summary.step)
+    out.text("step {} of {}{}", *summary.step, c.steps,
+             summary.result ? fmt::format(", loss {:.4f}", summary.result->loss)
+             : last ? fmt::format(", eval_loss {:.4f} at step {}", last->eval_loss, last->step)
+                    : "");
+  out.set("run", folder.string());
+  out.set("task", c.task);
+  out.set("dtype", nn::enum_name(c.model.attention.dtype));
+  out.set("weights", weights);
+  out.set("config", config_value(c));
+  out.set("saved_step", summary.step);
+  out.set("result", summary.result ? Value::parse(nn::to_json(*summary.result)) : Value());
+  out.set("last_evaluation", last ? Value::parse(nn::evaluation_json(*last)) : Value());
+  out.set("vocabulary", run.task->info().vocabulary.symbols());
+  out.set("ids", ids);
+  out.set("parameters", count);
+  out.set("attention", attention);
+  out.set("flops_per_token", flops);
+  out.set("parameter_bytes", bytes);
+  out.set("training_bytes", training);
+  add_parameters(out, run.model);
+  out.set("activation_bytes_per_sequence", activations);
+  out.gap();
+  std::vector<Cells> facts = {
+      {"parameters", with_commas(count)},
+      {"attention", attention},
+      {"work", si_text(flops) + " FLOP per token, forward and backward"},
+      {"memory", bytes_text(bytes) + " of weights"},
+      {"training", bytes_text(training) + " of weights, gradients and moments"},
+      {"activations", bytes_text(activations) + " per sequence"},
+      {"weights", weights}};
+  if (prompt) facts.push_back({"ids of the prompt", ids.dump()});
+  out.table({"", ""}, facts);
+  return out;
+}
 
 nn::SafeTensors load_file(const std::string& path) {
   Progress progress(false);
@@ -89,42 +123,41 @@ nn::SafeTensors load_file(const std::string& path) {
   }
 }
 
-Report info_on_file(const std::string& path) {
+Out info_on_file(const std::string& path) {
   const nn::SafeTensors file = load_file(path);
   const std::string checksum = file.checksum.empty() ? "none" : "crc32c " + file.checksum;
   std::int64_t count = 0;
   for (const nn::NamedTensor& t : file.tensors) count += t.tensor.numel();
-  Report report(kFileKeys);
-  report.line("{}: {}, {}, checksum {}", path, counted(std::ssize(file.tensors), "tensor"),
-              counted(count, "number"), checksum);
-  report.set("file", path);
-  report.set("checksum", file.checksum.empty() ? Value() : Value(checksum));
-  report.set("numbers", count);
-  Table& tensors = report.table("tensors");
-  for (const nn::NamedTensor& t : file.tensors)
-    tensors.add({t.name, autograd::dtype_name(t.tensor.dtype()), sizes_of(t.tensor.shape())});
-  report.set("metadata", file.metadata);
-  Table& metadata = report.text_table(kMetadataColumns);
+  Out out;
+  out.text("{}: {}, {}, checksum {}", path, counted(std::ssize(file.tensors), "tensor"),
+           counted(count, "number"), checksum);
+  Value list = Value::array();
+  std::vector<Cells> tensors, metadata;
+  for (const nn::NamedTensor& t : file.tensors) {
+    const std::string dtype(autograd::dtype_name(t.tensor.dtype()));
+    list.push_back(
+        Value::object({{"name", t.name}, {"dtype", dtype}, {"shape", sizes_of(t.tensor.shape())}}));
+    tensors.push_back({t.name, dtype, autograd::to_text(t.tensor.shape())});
+  }
   for (const auto& [key, value] : file.metadata) {
     constexpr std::size_t kShown = 60;  // characters; the state of a random generator has 7000
-    metadata.add(
+    metadata.push_back(
         {key, value.size() <= kShown
                   ? value
                   : fmt::format("{}... ({} characters)", value.substr(0, kShown), value.size())});
   }
-  return report;
+  out.set("file", path);
+  out.set("checksum", file.checksum.empty() ? Value() : Value(checksum));
+  out.set("numbers", count);
+  out.set("tensors", list);
+  out.set("metadata", file.metadata);
+  out.gap();
+  out.table({"tensor", "dtype", "shape"}, tensors);
+  if (metadata.empty()) return out;
+  out.gap();
+  out.table({"metadata", "value"}, metadata);
+  return out;
 }
-
-constexpr Column kRunListColumns[] = {{"run", "run"},
-                                      {"task", "task"},
-                                      {"step", "step"},
-                                      {"steps", "of"},
-                                      {"loss", "loss", "", "{:.4f}"},
-                                      {"above_optimum", "above", "", "{:.4f}", 1},
-                                      {"eval_loss", "eval_loss", "", "{:.4f}"},
-                                      {"date", "saved"},
-                                      {"problem"}};
-constexpr Column kRunListKeys[] = {rows("runs", kRunListColumns)};
 
 std::string date_text(fs::file_time_type time) {
   if (time == fs::file_time_type::min()) return "?";  // it is not known
@@ -136,27 +169,35 @@ std::string date_text(fs::file_time_type time) {
   return {text, std::strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", &local)};
 }
 
-// Returns a row of kRunListColumns. If the run cannot be read, the row contains the error.
-std::vector<Value> run_list_row(const nn::RunFolder& run, const std::string& date) try {
-  const nn::RunSummary s = run.summary();
-  const auto above =
-      s.result && s.result->optimal ? Value(s.result->loss - *s.result->optimal) : Value();
-  return {run.text(),
-          s.config.task,
-          s.step,
-          run.has_state() ? Value(s.config.steps) : Value(),
-          s.result ? Value(s.result->loss) : Value(),
-          above,
-          s.last_evaluation ? Value(s.last_evaluation->eval_loss) : Value(),
-          date,
-          Value()};
-} catch (const autograd::Error& e) {
-  std::vector<Value> row(std::size(kRunListColumns));
-  row.front() = run.text(), row.back() = e.what();
-  return row;
+// Returns the entry of a run. If the run cannot be read, its problem is the error.
+Value run_json(const nn::RunFolder& run, const std::string& date) {
+  Value entry = Value::object({{"run", run.text()}});
+  for (const char* key :
+       {"task", "step", "steps", "loss", "above_optimum", "eval_loss", "date", "problem"})
+    entry.append(key, nullptr);
+  try {
+    const nn::RunSummary s = run.summary();
+    entry["task"] = s.config.task;
+    entry["step"] = s.step;
+    if (run.has_state()) entry["steps"] = s.config.steps;
+    if (s.result) entry["loss"] = s.result->loss;
+    if (s.result && s.result->optimal) entry["above_optimum"] = s.result->loss - *s.result->optimal;
+    if (s.last_evaluation) entry["eval_loss"] = s.last_evaluation->eval_loss;
+    entry["date"] = date;
+  } catch (const autograd::Error& e) {
+    entry["problem"] = e.what();
+  }
+  return entry;
 }
 
-Report info_on_runs(const std::string& folder) {
+// Returns a value of run_json() as a cell.
+std::string cell_of(const Value& value) {
+  if (const auto* text = value.as<std::string>()) return *text;
+  if (const double* number = value.as<double>()) return number_text("{:.4f}", *number);
+  return value == nullptr ? "-" : value.dump();
+}
+
+Out info_on_runs(const std::string& folder) {
   std::vector<std::pair<fs::file_time_type, nn::RunFolder>> runs;  // with the time of the last save
   for (const nn::RunFolder& run : nn::RunFolder::list(folder)) {
     std::error_code ignored;
@@ -167,15 +208,26 @@ Report info_on_runs(const std::string& folder) {
     heed::fail<autograd::IoError>("info", "'", folder,
                                   "' is not a run directory and contains no run");
   std::ranges::stable_sort(runs, {}, [](const auto& run) { return run.first; });
-  Report report(kRunListKeys);
-  Table& table = report.table("runs");
+  Value list = Value::array();
+  std::vector<Cells> rows;
+  std::string problems;
   for (const auto& [time, run] : runs) {
-    table.add(run_list_row(run, date_text(time)));
-    if (const Value& problem = table.rows.back().back(); problem != Value())
-      table.note += fmt::format("{} cannot be read: {}\n", plot::visible_text(run.text()),
-                                plot::visible_text(problem.text()));
+    const Value entry = run_json(run, date_text(time));
+    Cells& row = rows.emplace_back();
+    for (const char* key : {"task", "step", "steps", "loss", "eval_loss", "date"})
+      row.push_back(cell_of(*entry.find(key)));
+    row.back() = row.back().substr(0, std::string_view("2000-01-01 00:00").size());
+    row.push_back(run.text());
+    if (const Value& problem = *entry.find("problem"); problem != nullptr)
+      problems += fmt::format("{} cannot be read: {}\n", plot::visible_text(run.text()),
+                              plot::visible_text(problem.text()));
+    list.push_back(entry);
   }
-  return report;
+  Out out;
+  out.set("runs", list);
+  out.table({"task", "step", "of", "loss", "eval_loss", "saved", "run"}, rows);
+  out.block(wrapped(problems));
+  return out;
 }
 
 }  // namespace
@@ -188,8 +240,8 @@ void info_command(Command& c) {
                            example.file(nn::RunFolder::kModel).string());
   c.notes =
       "In the list of a directory, the newest run is the last. loss is that of a finished run on "
-      "the whole\nevaluation set, as in heed train and eval, and above is this loss minus the "
-      "optimal loss. eval_loss is\nthat of the last evaluation during training.\n\n"
+      "the whole\nevaluation set, as in heed train and eval. eval_loss is that of the last "
+      "evaluation during training.\n\n"
       "[JSON]\n"
       "config has the settings of the run, with _ in place of -. vocabulary has the symbol of "
       "each\ntoken, by id. ids has the tokens of --prompt, with those that the task adds.";
@@ -200,27 +252,33 @@ void info_command(Command& c) {
                     {"prompt", *prompt, "TEXT", "text whose tokens are printed"}});
   c.settings[1].may_be_empty = true;
   c.add_common(Command::kJson);
-  c.modes = {{.key = "run",
-              .when = [](const Command& command) { return autograd::is_file(command.text("run")); },
-              .label = "of a file",
-              .accepts = c.only({"run"}),
-              .result = kFileKeys,
-              .run = [run](const Command&) { return info_on_file(*run); }},
-             {.key = "run",
-              .when =
-                  [](const Command& command) {
-                    const std::string path = command.text("run");
-                    std::error_code ignored;
-                    return fs::is_directory(path, ignored) && !nn::RunFolder(path).is_run();
-                  },
-              .label = "of a directory of runs",
-              .accepts = c.only({"run"}),
-              .result = kRunListKeys,
-              .run = [run](const Command&) { return info_on_runs(*run); }},
-             {.result = kRunKeys, .run = [=](const Command& command) {
-                return info_on_run(find_run(*run),
-                                   command.given("prompt") ? prompt.get() : nullptr);
-              }}};
+  c.modes = {
+      {.key = "run",
+       .when = [](const Command& command) { return autograd::is_file(command.text("run")); },
+       .label = "of a file",
+       .accepts = c.only({"run"}),
+       .keys = "file checksum numbers tensors (name dtype shape) metadata",
+       .run = [run](const Command&) { return info_on_file(*run); }},
+      {.key = "run",
+       .when =
+           [](const Command& command) {
+             const std::string path = command.text("run");
+             std::error_code ignored;
+             return fs::is_directory(path, ignored) && !nn::RunFolder(path).is_run();
+           },
+       .label = "of a directory of runs",
+       .accepts = c.only({"run"}),
+       .keys = "runs (run task step steps loss above_optimum eval_loss date problem)",
+       .run = [run](const Command&) { return info_on_runs(*run); }},
+      {.keys = "run task dtype weights config saved_step result (steps loss optimal_loss "
+               "accuracy standard_error eval_sequences eval_tokens evaluation_set seconds "
+               "weights_checksum) last_evaluation (step eval_loss eval_optimal eval_accuracy "
+               "train_loss train_accuracy) vocabulary ids parameters attention flops_per_token "
+               "parameter_bytes training_bytes tensors (name shape std) "
+               "activation_bytes_per_sequence",
+       .run = [=](const Command& command) {
+         return info_on_run(find_run(*run), command.given("prompt") ? prompt.get() : nullptr);
+       }}};
 }
 
 }  // namespace heed

@@ -147,8 +147,6 @@ plot::HeatmapGrid plot_grid(const PlotArguments& a, const Command& c) {
   return grid;
 }
 
-constexpr Column kPlotKeys[] = {{"file"}, {"files"}, {"panels"}, {"rows"}, {"columns"}};
-
 // Returns the default of --out: beside FILE, with its name. Of a run, such as runs/lr0.1, the name
 // is that of the directory with .png after it.
 std::filesystem::path default_out(std::filesystem::path file) {
@@ -172,7 +170,7 @@ Files draw(const PlotArguments& a, const Picture& picture, PictureSource source 
   return write_picture(out, picture, source);
 }
 
-Report plot_tensor(const PlotArguments& a, const Command& c) {
+Out plot_tensor(const PlotArguments& a, const Command& c) {
   const plot::HeatmapGrid grid = plot_grid(a, c);
   const plot::Panel& first = grid.panels.front();
   const std::string matrices =
@@ -180,19 +178,17 @@ Report plot_tensor(const PlotArguments& a, const Command& c) {
   const Files files = draw(
       a,
       {"", grid, fmt::format("{} of {} rows and {} columns.", matrices, first.rows, first.cols)});
-  Report report(kPlotKeys);
-  report.set("file", files.front().string());
-  report.set("panels", grid.panels.size());
-  report.set("rows", first.rows);
-  report.set("columns", first.cols);
-  report.files(files);
-  return report;
+  Out out;
+  out.set("file", files.front().string());
+  out.files(files);
+  out.set("panels", grid.panels.size());
+  out.set("rows", first.rows);
+  out.set("columns", first.cols);
+  return out;
 }
 
-constexpr Column kLossKeys[] = {{"file"}, {"files"}};
-
 // Draws the picture that heed train writes as loss.png.
-Report plot_loss(const PlotArguments& a) {
+Out plot_loss(const PlotArguments& a) {
   const nn::RunFolder folder(a.file);
   const nn::LoadedRun run = open_run(folder.path(), nn::RunFolder::kState, nn::Use::kPrompts);
   std::optional<nn::Evaluation> last;
@@ -204,10 +200,10 @@ Report plot_loss(const PlotArguments& a) {
   const Picture picture =
       loss_picture(folder.load().whole_history(), run.task->info(), last, source);
   const Files files = draw(a, picture, source);
-  Report report(kLossKeys);
-  report.set("file", files.front().string());
-  report.files(files);
-  return report;
+  Out out;
+  out.set("file", files.front().string());
+  out.files(files);
+  return out;
 }
 
 constexpr const char* kPlotNotes =
@@ -253,9 +249,9 @@ void plot_command(Command& c) {
        .when = [](const Command& command) { return nn::RunFolder(command.text("file")).is_run(); },
        .label = "of a run",
        .accepts = c.only({"file", "out"}),
-       .result = kLossKeys,
+       .keys = "file files",
        .run = [a](const Command&) { return plot_loss(*a); }},
-      {.result = kPlotKeys,
+      {.keys = "file files panels rows columns",
        .run = [a](const Command& command) { return plot_tensor(*a, command); }}};
 }
 

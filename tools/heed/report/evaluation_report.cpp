@@ -7,57 +7,59 @@ namespace {
 
 std::string percent(double fraction) { return fmt::format("{:.2f} %", 100 * fraction); }
 
-constexpr Column kTable[] = {
-    {"", "nats per token"}, {"", "measured", "", "{:.4f}"}, {"", "in expectation", "", "{:.4f}"}};
+// Formats a number of nats; "" if it is unknown.
+std::string nats(double x) { return std::isnan(x) ? "" : fmt::format("{:.4f}", x); }
 
 }  // namespace
 
-void add_evaluation(Report& report, const nn::Evaluation& e, const nn::Task& task) {
+void add_evaluation(Out& out, const nn::Evaluation& e, const nn::Task& task) {
   const nn::TaskInfo& info = task.info();
-  report.set("loss", e.loss);
-  report.set("optimal_loss", e.optimal);
-  report.set("accuracy", e.accuracy);
-  report.set("standard_error", e.standard_error);
+  out.set("loss", e.loss);
+  out.set("optimal_loss", e.optimal);
+  out.set("accuracy", e.accuracy);
+  out.set("standard_error", e.standard_error);
   Value references = Value::object();
   for (const auto& [name, loss] : e.references) references.append(name, loss);
-  report.set("references", references);
-  report.set("expected_optimal_loss", info.optimal);
-  report.set("expected_references", info.references);
-  report.set("expected_accuracy_references", info.accuracy_references);
-  report.set("eval_sequences", e.sequences);
-  report.set("eval_tokens", e.tokens);
-  report.set("evaluation_set", task.evaluation_size());
-  report.set("perplexity", e.text.perplexity);
-  report.set("bits_per_character", e.text.bits_per_character);
-  report.set("bits_per_byte", e.text.bits_per_byte);
-  Table& table = report.text_table(kTable);
-  const auto known = [](double x) { return std::isfinite(x) ? Value(x) : Value(""); };
-  table.add({"loss", with_nan(e.loss), ""});
-  if (e.optimal) table.add({"best possible (Bayes)", *e.optimal, known(info.optimal)});
+  out.set("references", references);
+  out.set("expected_optimal_loss", info.optimal);
+  out.set("expected_references", info.references);
+  out.set("expected_accuracy_references", info.accuracy_references);
+  out.set("eval_sequences", e.sequences);
+  out.set("eval_tokens", e.tokens);
+  out.set("evaluation_set", task.evaluation_size());
+  out.set("perplexity", e.text.perplexity);
+  out.set("bits_per_character", e.text.bits_per_character);
+  out.set("bits_per_byte", e.text.bits_per_byte);
+  std::vector<Cells> rows{{"loss", fmt::format("{:.4f}", e.loss), ""}};
+  if (e.optimal) rows.push_back({"best possible (Bayes)", nats(*e.optimal), nats(info.optimal)});
   for (const auto& [name, loss] : e.references) {
     const auto expected = info.references.find(name);
-    table.add({name, loss, known(expected == info.references.end() ? NAN : expected->second)});
+    rows.push_back(
+        {name, nats(loss), expected == info.references.end() ? "" : nats(expected->second)});
   }
-  if (e.optimal && e.standard_error) table.add({"above best possible", e.loss - *e.optimal, ""});
-  if (e.standard_error) table.add({"standard error", *e.standard_error, ""});
-  if (e.accuracy) table.add({info.accuracy, percent(*e.accuracy), ""});
+  if (e.optimal && e.standard_error)
+    rows.push_back({"above best possible", nats(e.loss - *e.optimal), ""});
+  if (e.standard_error) rows.push_back({"standard error", nats(*e.standard_error), ""});
+  if (e.accuracy) rows.push_back({info.accuracy, percent(*e.accuracy), ""});
   const std::string token = info.vocabulary.unit() == nn::Unit::kWord ? "word" : "character";
   if (e.text.perplexity) {
-    table.add({"perplexity per " + token, *e.text.perplexity, ""});
-    table.add({"bits per character", *e.text.bits_per_character, ""});
-    table.add({"bits per byte", *e.text.bits_per_byte, ""});
+    rows.push_back({"perplexity per " + token, nats(*e.text.perplexity), ""});
+    rows.push_back({"bits per character", nats(*e.text.bits_per_character), ""});
+    rows.push_back({"bits per byte", nats(*e.text.bits_per_byte), ""});
   }
-  for (const auto& [name, share] : info.accuracy_references) table.add({name, "", percent(share)});
+  for (const auto& [name, share] : info.accuracy_references)
+    rows.push_back({name, "", percent(share)});
+  out.gap();
+  out.table({"nats per token", "measured", "in expectation"}, rows);
   const std::string set =
       e.sequences < task.evaluation_size()
           ? fmt::format("the first {} of {} sequences", with_commas(e.sequences),
                         with_commas(task.evaluation_size()))
           : counted(e.sequences, "sequence");
-  table.note = fmt::format("measured on {}, {}{}", set, counted(e.tokens, "target"),
-                           e.text.perplexity ? fmt::format("; a token is a {}", token) : "");
+  out.text("measured on {}, {}{}", set, counted(e.tokens, "target"),
+           e.text.perplexity ? fmt::format("; a token is a {}", token) : "");
   if (const double guessing = std::log(double(info.classes)); e.loss > 1.5 * guessing)
-    table.note += fmt::format(
-        "\nthe loss is FAR ABOVE {:.4f}, that of equal probabilities for all tokens", guessing);
+    out.text("the loss is FAR ABOVE {:.4f}, that of equal probabilities for all tokens", guessing);
 }
 
 }  // namespace heed

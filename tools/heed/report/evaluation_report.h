@@ -4,25 +4,15 @@
 #include <string>
 
 #include "nn/train/evaluate.h"
-#include "tools/heed/report/report.h"
+#include "tools/heed/report/out.h"
 
 namespace heed {
 
 /// Keys that add_evaluation() sets.
-inline constexpr Column kEvaluationKeys[] = {{"loss"},
-                                             {"optimal_loss"},
-                                             {"accuracy"},
-                                             {"standard_error"},
-                                             {"references"},
-                                             {"expected_optimal_loss"},
-                                             {"expected_references"},
-                                             {"expected_accuracy_references"},
-                                             {"eval_sequences"},
-                                             {"eval_tokens"},
-                                             {"evaluation_set"},
-                                             {"perplexity"},
-                                             {"bits_per_character"},
-                                             {"bits_per_byte"}};
+inline const std::string kEvaluationKeys =
+    "loss optimal_loss accuracy standard_error references expected_optimal_loss "
+    "expected_references expected_accuracy_references eval_sequences eval_tokens evaluation_set "
+    "perplexity bits_per_character bits_per_byte";
 
 /// Progress while nn::evaluate() calls its callback with (0, 0).
 inline constexpr const char* kCountingBigrams = "Counting the bigrams of the training text";
@@ -30,6 +20,6 @@ inline constexpr const char* kCountingBigrams = "Counting the bigrams of the tra
 /// Sets kEvaluationKeys and adds a table for text. A key whose value is undefined is null. The
 /// table contains loss, best possible loss and reference losses, as measured on these sequences and
 /// in expectation. For a text it also contains perplexity and bits.
-void add_evaluation(Report& report, const nn::Evaluation& e, const nn::Task& task);
+void add_evaluation(Out& out, const nn::Evaluation& e, const nn::Task& task);
 
 }  // namespace heed

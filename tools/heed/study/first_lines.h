@@ -25,7 +25,4 @@ struct Claim {
 std::vector<Claim> first_lines(const HeadStudy& study, bool predicts,
                                const std::vector<std::string>& answers = {});
 
-/// Columns of an entry of "claims" in JSON.
-inline constexpr Column kClaim[] = {{"text"}, {"components"}, {"role"}, {"numbers"}};
-
 }  // namespace heed

@@ -5,36 +5,47 @@
 
 namespace heed {
 
-Columns head_columns() {
-  static const std::vector<Column> all = [] {
-    std::vector<Column> columns{{"layer"}, {"head"}, {"", "head"}};
-    for (const nn::HeadQuantity& q : nn::head_quantities())
-      columns.push_back({.key = q.name,
-                         .label = q.column.heading,
-                         .format = q.column.format,
-                         .drop = q.column.drop});
-    columns.push_back({"mark", "mark"});
-    return columns;
-  }();
-  return all;
+std::vector<Column> head_columns() {
+  std::vector<Column> columns{{"head"}};
+  for (const nn::HeadQuantity& q : nn::head_quantities()) {
+    const auto& [heading, format, in_text] = q.column;
+    columns.push_back({std::string(heading.empty() ? q.name : heading), "", std::string(format),
+                       in_text && !heading.empty()});
+  }
+  columns.push_back({"mark"});
+  return columns;
 }
 
 std::vector<Value> head_row(const nn::HeadReport& h, const std::string& name, Value mark) {
-  std::vector<Value> row{h.layer, h.head, name};
+  std::vector<Value> row{name};
   row.insert(row.end(), h.values.begin(), h.values.end());
   row.push_back(std::move(mark));
   return row;
 }
 
-void add_heads(Table& table, StudyContext& c) {
+Value heads_json(StudyContext& c) {
+  Value list = Value::array();
+  const std::vector<nn::HeadReport> reports = c.reports();
+  for (std::size_t i = 0; i < reports.size(); ++i) {
+    Value entry = Value::object({{"layer", reports[i].layer}, {"head", reports[i].head}});
+    for (const nn::HeadQuantity& q : nn::head_quantities())
+      entry.append(std::string(q.name), reports[i][q.quantity]);
+    entry.append("mark", c.mark(i));
+    list.push_back(entry);
+  }
+  return list;
+}
+
+Table head_table(StudyContext& c) {
+  Table table{.columns = head_columns()};
   const std::vector<nn::HeadReport> reports = c.reports();
   bool unscored = false;
   for (std::size_t i = 0; i < reports.size(); ++i) {
     const nn::HeadReport& h = reports[i];
-    table.add(head_row(h, nn::head_name(h), c.mark(i)));
+    table.rows.push_back(head_row(h, nn::head_name(h), c.mark(i)));
     unscored |= !std::isfinite(h[nn::kPreviousToken] + h[nn::kDuplicateToken] + h[nn::kInduction]);
   }
-  table.text_row = head_row(c.uniform(), "uniform", Value(""));
+  table.rows.push_back(head_row(c.uniform(), "uniform", Value("")));
   if (unscored) table.note = "-: no value, because no token occurs twice in this sequence. ";
   table.note +=
       "prev, ind: weight on the token before, and on the tokens after earlier copies. uniform: "
@@ -48,17 +59,7 @@ void add_heads(Table& table, StudyContext& c) {
         c.heads.sample->sequences);
   if (!c.heads.score_sequences.empty())
     table.note += fmt::format(" prev, ind: on {}.", c.heads.score_sequences);
-}
-
-Section heads_section(StudyContext& c) {
-  Table all(head_columns());
-  add_heads(all, c);
-  all.add(all.text_row);
-  constexpr std::ptrdiff_t kNamed = 2;  // layer and head, which the name has
-  Table table(std::vector<Column>(all.columns.begin() + kNamed, all.columns.end()));
-  table.note = all.note;
-  for (const std::vector<Value>& row : all.rows) table.add({row.begin() + kNamed, row.end()});
-  return {.key = "numbers", .title = "Numbers of the heads", .tables = {std::move(table)}};
+  return table;
 }
 
 }  // namespace heed

@@ -17,28 +17,15 @@ namespace {
 
 // ---- JSON
 
-constexpr Column kFlowColumns[] = {{"layer"}, {"resid_pre_grad"}, {"resid_post_grad"}};
-
-// Returns the keys of the entries of "heads".
-Columns head_keys() {
-  static const std::vector<Column> all = [] {
-    std::vector<Column> keys{{"layer"}, {"head"}};
-    for (const nn::HeadQuantity& q : nn::head_quantities())
-      if (q.is_over_time()) keys.push_back({q.name});
-    return keys;
-  }();
-  return all;
-}
-
-// Returns an object for each place that has the quantities of these columns.
-nn::Json curves_json(const nn::OverTime& study, Columns columns) {
+// Returns an object for each place that has these quantities.
+nn::Json curves_json(const nn::OverTime& study, const std::vector<std::string_view>& quantities) {
   std::map<nn::HeadIndex, nn::Json> rows;
-  for (const Column& column : columns)
-    for (const auto& [place, values] : study.curves(column.key)) {
+  for (const std::string_view quantity : quantities)
+    for (const auto& [place, values] : study.curves(quantity)) {
       const auto [row, is_new] =
           rows.try_emplace(place, nn::Json::object({{"layer", place.layer}}));
       if (is_new && place.head >= 0) row->second.append("head", place.head);
-      row->second.append(std::string(column.key), values);
+      row->second.append(std::string(quantity), values);
     }
   nn::Json list = nn::Json::array();
   for (auto& [_, row] : rows) list.push_back(std::move(row));
@@ -46,6 +33,9 @@ nn::Json curves_json(const nn::OverTime& study, Columns columns) {
 }
 
 nn::Json over_time_json(const nn::OverTime& study, const std::string& run) {
+  std::vector<std::string_view> of_heads;
+  for (const nn::HeadQuantity& q : nn::head_quantities())
+    if (q.is_over_time()) of_heads.push_back(q.name);
   nn::Json fall_json;
   if (const auto fall = nn::steepest_fall(study))
     fall_json = std::vector<std::int64_t>{fall->from, fall->to};
@@ -56,8 +46,8 @@ nn::Json over_time_json(const nn::OverTime& study, const std::string& run) {
                            {"values", study.of_model("value")},
                            {"loss", study.of_model("loss")},
                            {"counted_loss", study.of_model("counted_loss")},
-                           {"heads", curves_json(study, head_keys())},
-                           {"layers", curves_json(study, kFlowColumns)},
+                           {"heads", curves_json(study, of_heads)},
+                           {"layers", curves_json(study, {"resid_pre_grad", "resid_post_grad"})},
                            {"steepest_fall", fall_json}});
 }
 
@@ -81,15 +71,14 @@ std::optional<Table> score_table(const nn::OverTime& study, const char* title, n
   std::ranges::sort(heads, {}, &nn::OverTime::Curve::place);
   std::vector<std::string> names;
   for (const auto& head : heads) names.push_back(nn::head_name(head.place));
-  std::vector<Column> columns{
-      {"step", "step"}, {"loss", "loss", "", "{:.3f}"}, {"counted_loss", "counted", "", "{:.3f}"}};
-  for (const std::string& name : names) columns.push_back({name, name, "", "{:.2f}"});
-  Table table(columns, title);
+  Table table{.columns = {{"step"}, {"loss", "", "{:.3f}"}, {"counted", "", "{:.3f}"}},
+              .title = title};
+  for (const std::string& name : names) table.columns.push_back({name, "", "{:.2f}"});
   const std::vector<double> loss = study.of_model("loss"), counted = study.of_model("counted_loss");
   for (std::size_t i = 0; i < study.steps.size(); ++i) {
     std::vector<Value> row{study.steps[i], loss[i], counted[i]};
     for (const auto& head : heads) row.push_back(head.values[i]);
-    table.add(std::move(row));
+    table.rows.push_back(std::move(row));
   }
   return table;
 }
@@ -128,13 +117,13 @@ void add_rows(Section& over_time, std::int64_t step, const Section& s) {
   if (s.tables.empty()) return;
   if (over_time.tables.empty()) {
     over_time.title = s.title + ", over time", over_time.sentences = s.sentences;
-    std::vector<Column> columns{{"step", "step"}};
-    columns.insert(columns.end(), s.tables[0].columns.begin(), s.tables[0].columns.end());
-    over_time.tables.emplace_back(columns, "", 24);
+    Table& table = over_time.tables.emplace_back(Table{.columns = {{"step"}}, .shown = 24});
+    table.columns.insert(table.columns.end(), s.tables[0].columns.begin(),
+                         s.tables[0].columns.end());
   }
   for (std::vector<Value> row : s.tables[0].rows) {
     row.insert(row.begin(), step);
-    over_time.tables[0].add(std::move(row));
+    over_time.tables[0].rows.push_back(std::move(row));
   }
 }
 
@@ -246,23 +235,6 @@ StudiedSequences sequences_of(const Subject& s, const Command& c) {
 
 }  // namespace
 
-Columns over_time_keys() {
-  static const Column all[] = {{"format"},
-                               {"run"},
-                               {"sequences"},
-                               {"optimal_loss"},
-                               {"steps"},
-                               {"values"},
-                               {"loss"},
-                               {"counted_loss"},
-                               fields("heads", head_keys()),
-                               fields("layers", kFlowColumns),
-                               {"steepest_fall"},
-                               fields("sections", kSectionKeys),
-                               {"files"}};
-  return all;
-}
-
 std::string induction_forms(const nn::OverTime& study) {
   constexpr double kHalfScore = 0.5;  // an induction head has at least this induction score
   std::map<std::int64_t, std::int64_t> reached;  // by layer, the first step
@@ -285,8 +257,8 @@ std::string last_checkpoint(const std::string& run) {
   return std::filesystem::relative(checkpoints.back().file, folder).string();
 }
 
-Report study_over_time(const Subject& subject, const HeadArguments& heads, const Command& c,
-                       const std::string& out_name) {
+Out study_over_time(const Subject& subject, const HeadArguments& heads, const Command& c,
+                    const std::string& out_name) {
   const std::filesystem::path folder = subject.source.run;
   const std::vector<nn::CheckpointFile> checkpoints = nn::RunFolder(folder).checkpoints();
   ResultFolder out(out_name, folder / "over-time");
@@ -310,14 +282,13 @@ Report study_over_time(const Subject& subject, const HeadArguments& heads, const
       pane_data({pane_over_time(subject, model, checkpoints, study)}));
   out.complete();
 
-  Report report(over_time_keys());
-  report.set("format", kStudyFormat);
-  const nn::Json json = over_time_json(study, folder.string());
-  for (const auto& [key, value] : json.entries()) report.set(key, value);
-  report.set("sections", sections_json(sections));
-  for (const Section& s : sections) add_section(report, s, true);
-  report.files(files);
-  return report;
+  Out result;
+  result.set("format", kStudyFormat);
+  result.set_all(over_time_json(study, folder.string()));
+  result.set("sections", sections_json(sections));
+  for (const Section& s : sections) add_section(result, s, true);
+  result.files(files);
+  return result;
 }
 
 }  // namespace heed

@@ -5,7 +5,7 @@
 
 #include "nn/study/over_time.h"
 #include "nn/tasks/task.h"
-#include "tools/heed/report/report.h"
+#include "tools/heed/report/out.h"
 #include "tools/heed/study/head_study.h"
 #include "tools/plot/chart.h"
 
@@ -17,10 +17,8 @@ std::string last_checkpoint(const std::string& run);
 /// Studies the checkpoints of a run. `subject` contains the weights of the last checkpoint, L, and
 /// the sequence of the page. L is measured on this sequence if --prompt or --sample selects it, and
 /// otherwise on sequences of the task. Writes over_time.png and report.html.
-Report study_over_time(const Subject& subject, const HeadArguments& heads, const Command& c,
-                       const std::string& out);
-/// Returns the JSON keys of the report of study_over_time(). The help text lists them.
-Columns over_time_keys();
+Out study_over_time(const Subject& subject, const HeadArguments& heads, const Command& c,
+                    const std::string& out);
 
 /// Returns a sentence about the first layer with a head whose induction score reaches 0.5 after the
 /// first checkpoint, or "".

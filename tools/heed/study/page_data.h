@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "tools/heed/report/report.h"
+#include "tools/heed/report/out.h"
 #include "tools/heed/study/context.h"
 #include "tools/heed/study/section.h"
 #include "tools/heed/study/subject.h"

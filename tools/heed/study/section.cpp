@@ -12,21 +12,12 @@
 namespace heed {
 namespace {
 
-// Returns the name of a prediction as a key: "softmax_exact".
-std::string key_of(std::string_view name) {
-  std::string key;
-  for (const char c : name)
-    if (c == ' ')
-      key += '_';
-    else if (c != '(' && c != ')')
-      key += c;
-  return key;
-}
-
 Value table_json(const Table& table) {
-  Table columns(kNameAndUnit);
-  for (const Column& c : table.columns) columns.add({c.label.empty() ? c.key : c.label, c.unit});
-  return object_of(kTableKeys, {table.title, table.note, list_of(columns), table.rows});
+  Value columns = Value::array();
+  for (const Column& c : table.columns)
+    columns.push_back(Value::object({{"name", c.name}, {"unit", c.unit}}));
+  return Value::object(
+      {{"title", table.title}, {"what", table.note}, {"columns", columns}, {"rows", table.rows}});
 }
 
 Value map_json(const plot::HeatmapGrid& grid) {
@@ -101,7 +92,51 @@ Value section_json(const Section& s) {
            const plot::LineChart& chart : stack.panels)
         charts.push_back(chart_json(chart, stack));
   }
-  return object_of(kSectionKeys, {s.key, s.title, s.sentences, tables, maps, charts, network});
+  return Value::object({{"key", s.key},
+                        {"title", s.title},
+                        {"sentences", s.sentences},
+                        {"tables", tables},
+                        {"maps", maps},
+                        {"charts", charts},
+                        {"network", network}});
+}
+
+// Returns a text of at most `most` code points. An ellipsis replaces the rest.
+std::string shortened(const std::string& text, std::size_t most) {
+  std::size_t end = text.size();
+  for (std::size_t i = 0, starts = 0; i < text.size(); ++i)
+    if ((text[i] & 0xC0) != 0x80 && ++starts == most) end = i;
+  return width_of(text) <= most ? text : text.substr(0, end) + "…";
+}
+
+std::string cell_text(const Value& cell, const Column& column, std::size_t most) {
+  if (const auto* text = cell.as<std::string>()) return shortened(*text, most);
+  if (const double* x = cell.as<double>())
+    return number_text(column.format, column.format.ends_with("%") ? 100 * *x : *x);
+  return cell == nullptr ? "-" : cell.dump();
+}
+
+// Adds the columns and rows of a table that text shows. The first column of texts has places, such
+// as "L0 resid_pre at 17 (a/b)"; the others have tokens and marks.
+void add_table(Out& out, const Table& table) {
+  Cells headings;
+  std::vector<Cells> rows(std::min(table.rows.size(), table.shown));
+  std::size_t most = 26;
+  for (std::size_t c = 0; c < table.columns.size(); ++c) {
+    const Column& column = table.columns[c];
+    if (!column.in_text) continue;
+    headings.push_back(column.name + (column.unit.empty() ? "" : " (" + column.unit + ")"));
+    for (std::size_t r = 0; r < rows.size(); ++r)
+      rows[r].push_back(cell_text(table.rows[r][c], column, most));
+    if (!rows.empty() && table.rows[0][c].as<std::string>()) most = 10;
+  }
+  out.gap();
+  if (!table.title.empty()) out.text("{}", table.title);
+  if (rows.empty()) return;
+  out.table(headings, rows);
+  if (rows.size() < table.rows.size())
+    out.text("... {} rows in all; --json prints all of them", table.rows.size());
+  if (!table.note.empty()) out.text("{}", table.note);
 }
 
 }  // namespace
@@ -111,29 +146,28 @@ Table evidence_table(std::string_view place, const std::vector<nn::Evidence>& ro
   std::vector<nn::Prediction> predictions;  // of the row with the most predictions
   for (const nn::Evidence& row : rows)
     if (row.predictions.size() > predictions.size()) predictions = row.predictions;
-  std::vector<std::string> keys;
-  for (const nn::Prediction& p : predictions) keys.push_back(key_of(p.name));
   const bool has_suffices =
       std::ranges::any_of(rows, [](const nn::Evidence& row) { return row.suffices.has_value(); });
-  std::vector<Column> columns{{"place", place},
-                              {"effect", has_suffices ? "needed" : "effect", "", "{:+.3g}"},
-                              {"standard_error", "error", "", "{:.2g}", 1}};
-  if (has_suffices) columns.push_back({"suffices", "suffices", "", "{:+.3g}"});
-  for (std::size_t i = 0; i < keys.size(); ++i)
-    columns.push_back({keys[i], predictions[i].name, "", "{:+.3g}", i == 0 ? 0 : 3});
-  columns.push_back({"accuracy", "accuracy", "", "percent", 2});
-  columns.push_back({"mark", "mark"});
-  Table t(columns, "", 24);
+  constexpr const char* kSigned = "{:+.3g}";
+  Table t{.columns = {{std::string(place)},
+                      {has_suffices ? "needed" : "effect", "", kSigned},
+                      {"error", "", "{:.2g}"}},
+          .shown = 24};
+  if (has_suffices) t.columns.push_back({"suffices", "", kSigned});
+  for (std::size_t i = 0; i < predictions.size(); ++i)
+    t.columns.push_back({std::string(predictions[i].name), "", kSigned, i == 0});
+  t.columns.push_back({"accuracy", "", "{:.2f} %"});
+  t.columns.push_back({"mark"});
   for (std::size_t n = 0; n < rows.size(); ++n) {
     const std::size_t i = sorted ? judgement.order[n] : n;
     const nn::Evidence& row = rows[i];
     std::vector<Value> cells{row.place, row.effect.mean, row.effect.standard_error};
     if (has_suffices) cells.push_back(row.suffices ? Value(row.suffices->mean) : Value());
     for (const nn::Prediction& p : row.predictions) cells.push_back(p.effect.mean);
-    cells.resize(columns.size() - 2);
+    cells.resize(t.columns.size() - 2);
     cells.push_back(row.effect.accuracy);
     cells.push_back(marks ? Value(nn::mark_text(judgement.rows[i])) : Value());
-    t.add(std::move(cells));
+    t.rows.push_back(std::move(cells));
   }
   return t;
 }
@@ -164,15 +198,17 @@ Value sections_json(const std::vector<Section>& sections) {
   return all;
 }
 
-void add_section(Report& report, const Section& section, bool whole) {
+void add_section(Out& out, const Section& section, bool whole) {
   if (!whole) {
     if (!section.finding.empty())
-      report.line("{}: {}; --show {}", section.key, section.finding, section.key);
+      out.text("{}: {}; --show {}", section.key, section.finding, section.key);
     return;
   }
-  report.line("{}", section.title);
-  for (const std::string& sentence : section.sentences) report.line("{}", sentence);
-  for (const Table& table : section.tables) report.text_table(table);
+  out.gap();
+  out.text("{}", section.title);
+  for (const std::string& sentence : section.sentences) out.text("{}", sentence);
+  for (const Table& table : section.tables) add_table(out, table);
+  out.gap();
 }
 
 Files draw_pictures(ResultFolder& folder, const std::vector<Picture>& pictures,

@@ -7,10 +7,27 @@
 
 #include "nn/study/evidence.h"
 #include "tools/heed/pictures.h"
-#include "tools/heed/report/report.h"
+#include "tools/heed/report/out.h"
 #include "tools/heed/result_folder.h"
 
 namespace heed {
+
+/// A column of a table of a section.
+struct Column {
+  std::string name;               ///< heading
+  std::string unit = {};          ///< unit; text shows it
+  std::string format = "{:.4g}";  ///< fmt format of a number in text; with %, of a percentage
+  bool in_text = true;            ///< false: only JSON and the page have the column
+};
+
+/// Rows of cells, one cell per column. JSON and the page have all columns and rows. Text has few
+/// columns, so that the table is not wider than 80 columns, and the first rows.
+struct Table {
+  std::vector<Column> columns;
+  std::string title = {}, note = {};  ///< texts above and below the table
+  std::size_t shown = SIZE_MAX;       ///< largest number of rows in text
+  std::vector<std::vector<Value>> rows = {};
+};
 
 /// The result of one analysis.
 struct Section {
@@ -27,7 +44,8 @@ struct Section {
 
 /// Returns a table of evidence: place, effect, error, suffices, predictions, accuracy and mark, as
 /// far as a row has them. `place` is the heading of the first column. With `sorted`, the rows are
-/// in Judgement::order. Without `marks`, the column of marks is null.
+/// in Judgement::order. Without `marks`, the column of marks is null. Text shows the first
+/// prediction.
 Table evidence_table(std::string_view place, const std::vector<nn::Evidence>& rows,
                      const nn::Judgement& judgement, bool marks, bool sorted);
 /// Returns how well the predictions agree with the effects, as a sentence; "" if no row counts.
@@ -39,17 +57,13 @@ std::string finding_of(const std::vector<nn::Evidence>& rows, const nn::Judgemen
 /// the change.
 inline constexpr int kStudyFormat = 2;
 
-/// Columns of an entry of "sections" in JSON and on the page.
-inline constexpr Column kNameAndUnit[] = {{"name"}, {"unit"}};
-inline constexpr Column kTableKeys[] = {
-    {"title"}, {"what"}, rows("columns", kNameAndUnit), {"rows"}};
-inline constexpr Column kSectionKeys[] = {
-    {"key"},  {"title"},  {"sentences"}, fields("tables", kTableKeys),
-    {"maps"}, {"charts"}, {"network"}};
+/// Keys of an entry of "sections" in JSON and on the page.
+inline const std::string kSectionKeys =
+    "key title sentences tables (title what columns (name unit) rows) maps charts network";
 /// Returns the sections as JSON. The page contains the same JSON.
 Value sections_json(const std::vector<Section>& sections);
-/// Adds a section to the text of a report: the whole section, or one line that names it.
-void add_section(Report& report, const Section& section, bool whole);
+/// Adds a section to the text: the whole section, or one line that names it.
+void add_section(Out& out, const Section& section, bool whole);
 /// Draws pictures into `folder` in the formats of `source`, and returns their paths. Throws
 /// IoError.
 Files draw_pictures(ResultFolder& folder, const std::vector<Picture>& pictures,

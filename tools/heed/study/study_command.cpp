@@ -100,25 +100,6 @@ std::vector<nn::Json> panes_of(StudyContext& c) {
 
 // ---- result of the study of one sequence
 
-constexpr Column kSample[] = {{"sequences"}, {"objective"}, {"value"}, {"without_heads"}};
-constexpr Column kBaseline[] = {{"previous_token"}, {"duplicate_token"}, {"induction"}};
-
-Columns study_keys() {
-  static const Column all[] = {{"format"},
-                               {"run"},
-                               {"objective"},
-                               {"value"},
-                               {"tokens"},
-                               rows("heads", head_columns()),
-                               rows("claims", kClaim),
-                               {"not_measured"},
-                               fields("sample", kSample),
-                               fields("baseline", kBaseline),
-                               fields("sections", kSectionKeys),
-                               {"files"}};
-  return all;
-}
-
 const Analysis& analysis_named(const std::string& key) {
   return **std::ranges::find(analyses(), key, &Analysis::key);
 }
@@ -131,7 +112,7 @@ std::string not_computed(const std::string& key) {
 
 // Adds the sections as text. The sections of --show, and those whose option is given, are complete.
 // Each other section is one line.
-void add_sections(Report& report, const StudyArguments& a, const std::vector<Section>& sections,
+void add_sections(Out& out, const StudyArguments& a, const std::vector<Section>& sections,
                   const StudyContext& context) {
   const auto is_shown = [&](const Section& s) {
     const auto analysis = std::ranges::find(analyses(), s.key, &Analysis::key);
@@ -140,55 +121,72 @@ void add_sections(Report& report, const StudyArguments& a, const std::vector<Sec
   };
   for (const bool whole : {true, false})
     for (const Section& s : sections)
-      if (is_shown(s) == whole) add_section(report, s, whole);
+      if (is_shown(s) == whole) add_section(out, s, whole);
   for (const std::string& key : a.show)
     if (key != "all" && std::ranges::count(sections, key, &Section::key) == 0)
       print_error("warning: " + not_computed(key));
 }
 
-// Sets the keys of the result that do not depend on an analysis.
-void set_fields(Report& report, StudyContext& c) {
+Value claims_json(const std::vector<Claim>& claims) {
+  Value list = Value::array();
+  for (const Claim& claim : claims) {
+    Value numbers = Value::object();
+    for (const auto& [name, value] : claim.numbers) numbers.append(name, value);
+    list.push_back(Value::object({{"text", claim.text},
+                                  {"components", claim.components},
+                                  {"role", claim.role},
+                                  {"numbers", numbers}}));
+  }
+  return list;
+}
+
+// Sets all keys except "files".
+void set_keys(Out& out, StudyContext& c, const std::vector<Section>& sections,
+              const std::vector<Claim>& claims) {
   const Subject& s = c.subject;
   const nn::HeadReport uniform = c.uniform();
-  report.set("format", kStudyFormat);
-  report.set("run", s.folder());
-  report.set("objective", s.objective_text());
-  report.set("value", c.study().value);
-  report.set("tokens", s.text());
-  report.set("not_measured", c.heads.not_measured.empty() ? Value() : Value(c.heads.not_measured));
+  out.set("format", kStudyFormat);
+  out.set("run", s.folder());
+  out.set("objective", s.objective_text());
+  out.set("value", c.study().value);
+  out.set("tokens", s.text());
+  out.set("heads", heads_json(c));
+  out.set("claims", claims_json(claims));
+  out.set("not_measured", c.heads.not_measured.empty() ? Value() : Value(c.heads.not_measured));
+  Value sample;
   if (const auto& m = c.heads.measured)
-    report.set("sample", object_of(kSample, {m->value.sequences, c.heads.sample->objective_text,
-                                             m->value.mean, m->value.mean + m->no_heads.mean}));
-  report.set("baseline",
-             object_of(kBaseline, {uniform[nn::kPreviousToken], uniform[nn::kDuplicateToken],
-                                   uniform[nn::kInduction]}));
+    sample = Value::object({{"sequences", m->value.sequences},
+                            {"objective", c.heads.sample->objective_text},
+                            {"value", m->value.mean},
+                            {"without_heads", m->value.mean + m->no_heads.mean}});
+  out.set("sample", sample);
+  out.set("baseline", Value::object({{"previous_token", uniform[nn::kPreviousToken]},
+                                     {"duplicate_token", uniform[nn::kDuplicateToken]},
+                                     {"induction", uniform[nn::kInduction]}}));
+  out.set("sections", sections_json(sections));
 }
 
-// Returns the result. `lines` are the first lines, and `files` those that were written.
-Report report_of(const StudyArguments& a, StudyContext& c, const std::vector<Section>& sections,
-                 const std::vector<Claim>& lines, const Files& files) {
+// Returns the result. `claims` are the first lines, and `files` those that were written.
+Out out_of(const StudyArguments& a, StudyContext& c, const std::vector<Section>& sections,
+           const std::vector<Claim>& claims, const Files& files) {
   const Subject& s = c.subject;
-  Report report(study_keys());
-  set_fields(report, c);
-  report.set("sections", sections_json(sections));
-  Table claims(kClaim);
-  for (const Claim& line : lines) {
-    report.block(wrapped(line.text, 2) + "\n");
-    Value numbers = Value::object();
-    for (const auto& [name, value] : line.numbers) numbers.append(name, value);
-    claims.add({line.text, Value(line.components), line.role, numbers});
-  }
+  Out out;
+  set_keys(out, c, sections, claims);
+  for (const Claim& claim : claims) out.block(wrapped(claim.text, 2) + "\n");
   const std::string step = s.run->step ? fmt::format(", step {}", *s.run->step) : "";
-  report.line("\n{}: {} = {:.6f} on the sequence shown ({}{})", s.folder(), s.objective_text(),
-              c.study().value, counted(std::ssize(s.texts.tokens), "token"), step);
-  add_heads(report.table("heads"), c);
-  report.table("claims").rows = claims.rows;
-  add_sections(report, a, sections, c);
-  report.files(files);
-  return report;
+  add_section(out,
+              {.key = {},
+               .title = fmt::format("{}: {} = {:.6f} on the sequence shown ({}{})", s.folder(),
+                                    s.objective_text(), c.study().value,
+                                    counted(std::ssize(s.texts.tokens), "token"), step),
+               .tables = {head_table(c)}},
+              true);
+  add_sections(out, a, sections, c);
+  out.files(files);
+  return out;
 }
 
-Report study_one(const StudyArguments& a, const Command& c) {
+Out study_one(const StudyArguments& a, const Command& c) {
   Subject s = chosen_subject(a, c);
   Progress progress(false);
   HeadStudy heads;
@@ -222,7 +220,9 @@ Report study_one(const StudyArguments& a, const Command& c) {
   for (const Claim& line : lines) summary.push_back(line.text);
   page.append("summary", summary);
   std::vector<Section> shown = sections;
-  shown.insert(shown.begin(), heads_section(context));
+  shown.insert(
+      shown.begin(),
+      {.key = "numbers", .title = "Numbers of the heads", .tables = {head_table(context)}});
   Files written =
       write_document(out, s.source, fmt::format("{}: {}", s.source.run_name(), s.texts.objective),
                      shown, std::move(page));
@@ -231,7 +231,15 @@ Report study_one(const StudyArguments& a, const Command& c) {
   written.emplace_back(arrays);
   out.complete();
   progress.clear();
-  return report_of(a, context, sections, lines, written);
+  return out_of(a, context, sections, lines, written);
+}
+
+// Returns the keys of the quantities of a head, or of those that are measured over time.
+std::string quantity_names(bool over_time) {
+  std::string names;
+  for (const nn::HeadQuantity& q : nn::head_quantities())
+    if (!over_time || q.is_over_time()) names += " " + std::string(q.name);
+  return names;
 }
 
 // Adds the settings of all modes, and the notes of the analyses.
@@ -281,19 +289,27 @@ void study_command(Command& c) {
                                      "of",  "at",  "samples", "keep",   "ablate"};
   for (const Analysis* analysis : analyses())
     for (const Analysis::Option& o : analysis->options) over_time.emplace_back(o.key);
-  c.modes = {{.key = "over-time",
-              .accepts = c.only(std::move(over_time)),
-              .result = over_time_keys(),
-              .run =
-                  [a](const Command& command) {
-                    StudyArguments last = *a;
-                    last.weights = last_checkpoint(a->run);
-                    return study_over_time(chosen_subject(last, command), a->heads, command,
-                                           a->out);
-                  }},
-             {.accepts = c.all_but({"over-time"}),
-              .result = study_keys(),
-              .run = [a](const Command& command) { return study_one(*a, command); }}};
+  c.modes = {
+      {.key = "over-time",
+       .accepts = c.only(std::move(over_time)),
+       .keys =
+           "format run sequences optimal_loss steps values loss counted_loss heads (layer head" +
+           quantity_names(true) +
+           ") layers (layer resid_pre_grad resid_post_grad) steepest_fall sections (" +
+           kSectionKeys + ") files",
+       .run =
+           [a](const Command& command) {
+             StudyArguments last = *a;
+             last.weights = last_checkpoint(a->run);
+             return study_over_time(chosen_subject(last, command), a->heads, command, a->out);
+           }},
+      {.accepts = c.all_but({"over-time"}),
+       .keys = "format run objective value tokens heads (layer head" + quantity_names(false) +
+               " mark) claims (text components role numbers) not_measured sample (sequences "
+               "objective value without_heads) baseline (previous_token duplicate_token "
+               "induction) sections (" +
+               kSectionKeys + ") files",
+       .run = [a](const Command& command) { return study_one(*a, command); }}};
 }
 
 }  // namespace heed

@@ -7,8 +7,8 @@
 #include "autograd/base/text.h"
 #include "nn/study/forward_passes.h"
 #include "tools/heed/find_run.h"
+#include "tools/heed/report/out.h"
 #include "tools/heed/report/output.h"
-#include "tools/heed/report/report.h"
 #include "tools/plot/text.h"
 
 namespace heed {

@@ -33,41 +33,41 @@ std::vector<std::string> presets_of(const std::string& task) {
   return names;
 }
 
-constexpr Column kTaskColumns[] = {{"task"},    {"description"},     {"vocabulary"}, {"symbols"},
-                                   {"context"}, {"optimal_loss"},    {"references"}, {"accuracy"},
-                                   {"steps"},   {"expected_seconds"}};
-constexpr Column kListKeys[] = {rows("tasks", kTaskColumns), {"text_expected_seconds"}};
+constexpr const char* kSummaryKeys =
+    "task description vocabulary symbols context optimal_loss references accuracy steps "
+    "expected_seconds";
 
-std::vector<Value> summary(const std::string& name, const nn::TaskInfo& info) {
-  return {name,
-          info.description,
-          info.vocabulary.size(),
-          info.vocabulary.summary(),
-          info.context,
-          info.optimal,
-          info.references,
-          info.accuracy,
-          nn::preset(name).steps,
-          nn::preset_seconds(name)};
+Value summary(const std::string& name, const nn::TaskInfo& info) {
+  return Value::object({{"task", name},
+                        {"description", info.description},
+                        {"vocabulary", info.vocabulary.size()},
+                        {"symbols", info.vocabulary.summary()},
+                        {"context", info.context},
+                        {"optimal_loss", info.optimal},
+                        {"references", info.references},
+                        {"accuracy", info.accuracy},
+                        {"steps", nn::preset(name).steps},
+                        {"expected_seconds", nn::preset_seconds(name)}});
 }
 
-Report list_tasks() {
-  Report report(kListKeys);
-  Table& table = report.table("tasks");
+Out list_tasks() {
+  Out out;
+  Value tasks = Value::array();
   for (const std::string& name : nn::task_names()) {
     const auto task = nn::make_task(name);
     const nn::TaskInfo& info = task->info();
-    table.add(summary(name, info));
-    report.line("{:<10} optimal loss {} nats per token, {} on 2 cores", name, nats(info.optimal),
-                about(nn::preset_seconds(name)));
-    report.line("  {}", info.description);
+    tasks.push_back(summary(name, info));
+    out.text("{:<10} optimal loss {} nats per token, {} on 2 cores", name, nats(info.optimal),
+             about(nn::preset_seconds(name)));
+    out.text("  {}", info.description);
   }
-  report.set("text_expected_seconds", kTextSeconds);
-  report.line(
+  out.set("tasks", tasks);
+  out.set("text_expected_seconds", kTextSeconds);
+  out.text(
       "\nheed tasks NAME describes a task or a preset, heed train NAME trains a model on a task.");
-  report.line("A text file: heed train --text FILE; {} on 2 cores", about(kTextSeconds));
-  report.line("Presets: {}", heed::join(nn::preset_names()));
-  return report;
+  out.text("A text file: heed train --text FILE; {} on 2 cores", about(kTextSeconds));
+  out.text("Presets: {}", heed::join(nn::preset_names()));
+  return out;
 }
 
 // A sequence as three texts of equal length. An ignored target is shown as a dot. A star marks each
@@ -103,99 +103,92 @@ std::string recipe_text(const std::string& preset, const std::string& task) {
                      counted(c.steps, "step"), c.batch, c.model.context, c.lr);
 }
 
-constexpr Column kExampleKeys[] = {{"inputs"}, {"targets"}, {"counted"}};
-constexpr Column kTaskParameters[] = {{"option"}, {"default"}, {"help"}};
-constexpr Column kTaskDetails[] = {{"optimum"},
-                                   {"source"},
-                                   {"prompt"},
-                                   {"accuracy_references"},
-                                   fields("example", kExampleKeys),
-                                   rows("parameters", kTaskParameters),
-                                   {"presets"}};
-constexpr auto kTaskKeys = joined(kTaskColumns, kTaskDetails);
-
-void add_description(Report& report, const std::string& name, const nn::Task& task,
+void add_description(Out& out, const std::string& name, const nn::Task& task,
                      const ExampleText& example) {
   const nn::TaskInfo& info = task.info();
-  report.line("{}: {}\n", name, info.description);
-  report.line("a sequence has {} tokens of {}", info.context, info.vocabulary.summary());
-  report.block(fmt::format("  read     {}\n  predict  {}\n  counted  {}\n\n", example.inputs,
-                           example.targets, example.counted));
-  report.line("optimal loss  {} nats per token\n  {}", nats(info.optimal), info.optimum);
+  out.text("{}: {}\n", name, info.description);
+  out.text("a sequence has {} tokens of {}", info.context, info.vocabulary.summary());
+  out.block(fmt::format("  read     {}\n  predict  {}\n  counted  {}\n\n", example.inputs,
+                        example.targets, example.counted));
+  out.text("optimal loss  {} nats per token\n  {}", nats(info.optimal), info.optimum);
   for (const auto& [reference, loss] : info.references)
-    report.line("  {}: {} nats per token", reference, nats(loss));
-  report.line("accuracy  {}", info.accuracy);
+    out.text("  {}: {} nats per token", reference, nats(loss));
+  out.text("accuracy  {}", info.accuracy);
   for (const auto& [reference, share] : info.accuracy_references)
-    report.line("  {}: {:.2f} %", reference, 100 * share);
-  report.line("source    {}", info.source);
-  report.line("prompt    {}\n\nparameters", with_options(info.prompt));
+    out.text("  {}: {:.2f} %", reference, 100 * share);
+  out.text("source    {}", info.source);
+  out.text("prompt    {}\n\nparameters", with_options(info.prompt));
   for (const nn::Setting& p : nn::task_maker(name).parameters)
-    report.line("  --task-{} {}\n      {}", p.key, p.unit, p.description());
-  report.line("  --context N\n      tokens of a sequence (default: {})\n\nrecipes", info.context);
-  for (const std::string& preset : presets_of(name)) report.line("  {}", recipe_text(preset, name));
+    out.text("  --task-{} {}\n      {}", p.key, p.unit, p.description());
+  out.text("  --context N\n      tokens of a sequence (default: {})\n\nrecipes", info.context);
+  for (const std::string& preset : presets_of(name)) out.text("  {}", recipe_text(preset, name));
 }
 
-Report describe_task(const std::string& name) {
+Out describe_task(const std::string& name) {
   const auto task = nn::make_task(name);
   const nn::TaskInfo& info = task->info();
   const ExampleText example = example_text(*task);
-  Report report(kTaskKeys);
-  const std::vector<Value> values = summary(name, info);
-  for (std::size_t i = 0; i < values.size(); ++i) report.set(kTaskColumns[i].key, values[i]);
-  report.set("optimum", info.optimum);
-  report.set("source", info.source);
-  report.set("prompt", with_options(info.prompt));
-  report.set("accuracy_references", info.accuracy_references);
-  report.set("example",
-             object_of(kExampleKeys, {example.inputs, example.targets, example.counted}));
-  Table& parameters = report.table("parameters");
+  Out out;
+  out.set_all(summary(name, info));
+  out.set("optimum", info.optimum);
+  out.set("source", info.source);
+  out.set("prompt", with_options(info.prompt));
+  out.set("accuracy_references", info.accuracy_references);
+  out.set("example", Value::object({{"inputs", example.inputs},
+                                    {"targets", example.targets},
+                                    {"counted", example.counted}}));
+  Value parameters = Value::array();
   const nn::TaskMaker maker = nn::task_maker(name);
   for (const nn::Setting& p : maker.parameters)
-    parameters.add({"--task-" + p.key, p.get(), p.description()});
-  report.set("presets", presets_of(name));
-  add_description(report, name, *task, example);
-  return report;
+    parameters.push_back(Value::object(
+        {{"option", "--task-" + p.key}, {"default", p.get()}, {"help", p.description()}}));
+  out.set("parameters", parameters);
+  out.set("presets", presets_of(name));
+  add_description(out, name, *task, example);
+  return out;
 }
 
-constexpr Column kFileTaskKeys[] = {{"task"}, {"description"}, {"optimal_loss"}, {"presets"}};
-
 // Describes the tasks text and lines, whose optimal loss is unknown.
-Report describe_file_task(const std::string& name) {
+Out describe_file_task(const std::string& name) {
   const bool lines = name == "lines";
   const std::string what =
       lines ? "each line of your file is a sequence; a tenth of them, at most 1000, is held out"
             : "the next character of your file; the last tenth of the file is held out";
   const std::string preset = nn::preset_of(name);
-  Report report(kFileTaskKeys);
-  report.set("task", name);
-  report.set("description", what);
-  report.set("presets", std::vector{preset});
-  report.line("{}: {}\n", name, what);
-  report.line(
+  Out out;
+  out.set("task", name);
+  out.set("description", what);
+  out.set("optimal_loss", nullptr);
+  out.set("presets", std::vector{preset});
+  out.text("{}: {}\n", name, what);
+  out.text(
       "optimal loss  unknown; heed shows the loss of a bigram model of the same file beside the "
       "model's loss");
-  report.line("tokens    characters; with --unit word: words");
+  out.text("tokens    characters; with --unit word: words");
   if (lines)
-    report.line("answers   --answer-after CHAR: only tokens after the first CHAR of a line count");
-  report.line("train     heed train --{} FILE: the preset {}", name, preset);
-  return report;
+    out.text("answers   --answer-after CHAR: only tokens after the first CHAR of a line count");
+  out.text("train     heed train --{} FILE: the preset {}", name, preset);
+  return out;
 }
 
-constexpr Column kSettingColumns[] = {{"key", "option"}, {"value", "value"}};
-constexpr Column kPresetKeys[] = {{"preset"}, rows("settings", kSettingColumns)};
-
 // Lists the settings of a preset that differ from the default values.
-Report describe_preset(const std::string& name) {
+Out describe_preset(const std::string& name) {
   nn::RunConfig preset = nn::preset(name), none;
-  Report report(kPresetKeys);
-  report.set("preset", name);
-  report.line("{}\n\nvalues that are not the defaults of heed train:",
-              recipe_text(name, preset.task));
-  Table& table = report.table("settings");
+  Out out;
+  out.set("preset", name);
+  out.text("{}\n\nvalues that are not the defaults of heed train:\n",
+           recipe_text(name, preset.task));
+  Value settings = Value::array();
+  std::vector<Cells> rows;
   const std::vector<nn::Setting> ours = preset.settings(), defaults = none.settings();
   for (std::size_t i = 0; i < ours.size(); ++i)
-    if (ours[i].get() != defaults[i].get()) table.add({ours[i].key, ours[i].get()});
-  return report;
+    if (ours[i].get() != defaults[i].get()) {
+      settings.push_back(Value::object({{"key", ours[i].key}, {"value", ours[i].get()}}));
+      rows.push_back({ours[i].key, ours[i].get()});
+    }
+  out.set("settings", settings);
+  out.table({"option", "value"}, rows);
+  return out;
 }
 
 }  // namespace
@@ -213,17 +206,20 @@ void tasks_command(Command& c) {
   c.add_common(Command::kJson);
   c.modes = {{.key = "task",
               .values = {"text", "lines"},
-              .result = kFileTaskKeys,
+              .keys = "task description optimal_loss presets",
               .run = [task](const Command&) { return describe_file_task(*task); }},
              {.key = "task",
               .values = presets,
               .label = "a preset",
-              .result = kPresetKeys,
+              .keys = "preset settings (key value)",
               .run = [task](const Command&) { return describe_preset(*task); }},
              {.key = "task",
-              .result = kTaskKeys,
+              .keys = kSummaryKeys +
+                      std::string(" optimum source prompt accuracy_references example (inputs "
+                                  "targets counted) parameters (option default help) presets"),
               .run = [task](const Command&) { return describe_task(*task); }},
-             {.result = kListKeys, .run = [](const Command&) { return list_tasks(); }}};
+             {.keys = "tasks (" + std::string(kSummaryKeys) + ") text_expected_seconds",
+              .run = [](const Command&) { return list_tasks(); }}};
 }
 
 }  // namespace heed

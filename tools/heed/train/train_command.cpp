@@ -74,7 +74,7 @@ void check_moved(const nn::RunConfig& saved, const Command& c) {
                 lines ? "lines" : "a text", lines ? "lines" : "text");
 }
 
-Report resume(TrainArguments& a, const Command& c) {
+Out resume(TrainArguments& a, const Command& c) {
   const std::string moved = c.text(c.given("lines") ? "lines" : "text");
   if (!moved.empty()) check_moved(nn::RunFolder(find_run(a.resume)).config(), c);
   a.run.ranks = join_ranks(!c.given("threads"));
@@ -114,9 +114,9 @@ Report resume(TrainArguments& a, const Command& c) {
   snapshot = {};  // frees its tensors
   if (!nothing.empty()) {
     if (a.run.ranks) a.run.ranks->leave();
-    Report report;
-    report.fail(kOk, folder.text() + ": saved the new path of its text");
-    return report;
+    Out out;
+    out.fail(kOk, folder.text() + ": saved the new path of its text");
+    return out;
   }
   const nn::RunConfig& config = trainer.config();
   const std::int64_t end = nn::schedule(config).total_steps;
@@ -128,7 +128,7 @@ Report resume(TrainArguments& a, const Command& c) {
   return train_run(trainer, std::move(locked), a.run);
 }
 
-Report new_run(TrainArguments& a, const Command& c) {
+Out new_run(TrainArguments& a, const Command& c) {
   const nn::RunConfig& config = a.config;
   a.run.ranks = join_ranks(!c.given("threads"),
                            config.shards > 0 ? std::max(config.shards, config.accumulate) : 0);
@@ -153,17 +153,16 @@ Report new_run(TrainArguments& a, const Command& c) {
   return train_run(trainer, std::move(*folder), a.run);
 }
 
-Report print_config(const nn::RunConfig& config) {
+Out print_config(const nn::RunConfig& config) {
   const nn::Trainer t(config);
   const nn::Transformer::Options& o = t.model.options;
-  Report report;
-  report.block(
-      nn::to_toml(nn::effective(config),
-                  {fmt::format("{}, {} FLOP per token, at least {} of memory",
-                               counted(nn::count_parameters(t.model), "parameter"),
-                               si_text(nn::flops_per_token(t.model)),
-                               bytes_text(nn::run_bytes(t.config(), o.vocab, o.classes)))}));
-  return report;
+  Out out;
+  out.block(nn::to_toml(nn::effective(config),
+                        {fmt::format("{}, {} FLOP per token, at least {} of memory",
+                                     counted(nn::count_parameters(t.model), "parameter"),
+                                     si_text(nn::flops_per_token(t.model)),
+                                     bytes_text(nn::run_bytes(t.config(), o.vocab, o.classes)))}));
+  return out;
 }
 
 constexpr const char* kTrainNotes =
@@ -238,7 +237,7 @@ void train_command(Command& c) {
   auto a = std::make_shared<TrainArguments>();
   add_settings(c, a);
   c.set_defaults = [a](const Command& command) { a->config = chosen_preset(command); };
-  const auto with_config = [a](Report (*run)(TrainArguments&, const Command&)) {
+  const auto with_config = [a](Out (*run)(TrainArguments&, const Command&)) {
     return [a, run](const Command& command) {
       check_config(a->config, command);
       return run(*a, command);
@@ -246,14 +245,16 @@ void train_command(Command& c) {
   };
   std::vector<std::string> when_resumed = {"text", "lines", "quiet"};
   when_resumed.insert(when_resumed.end(), std::begin(kResumedOptions), std::end(kResumedOptions));
+  const std::string keys = "task steps seconds tokens_per_s " + kEvaluationKeys +
+                           " train_loss train_accuracy run parameters seed ranks stopped";
   c.modes = {{.key = "resume",
               .accepts = c.only(when_resumed),
-              .result = kTrainKeys,
+              .keys = keys,
               .run = [a](const Command& command) { return resume(*a, command); },
               .several = true},
              {.key = "print-config",
               .run = with_config([](auto& t, auto&) { return print_config(t.config); })},
-             {.result = kTrainKeys, .run = with_config(new_run), .several = true}};
+             {.keys = keys, .run = with_config(new_run), .several = true}};
 }
 
 }  // namespace heed

@@ -9,7 +9,6 @@
 #include "nn/train/cost/memory.h"
 #include "nn/train/generate.h"
 #include "tools/heed/pictures.h"
-#include "tools/heed/report/model_report.h"
 #include "tools/heed/report/progress.h"
 #include "tools/plot/text.h"
 
@@ -217,12 +216,12 @@ class ShownRun : public nn::TrainingRun {
     for (const fs::path& picture : {draw_loss_now(), draw_attention_now()})
       if (!picture.empty()) pictures += "  " + picture.string();
     progress_.clear();
-    if (!pictures.empty()) report_.line("pictures{}", pictures);
-    report_.line("memory    {} at its peak", bytes_text(nn::resident_peak()));
+    if (!pictures.empty()) out_.text("pictures{}", pictures);
+    out_.text("memory    {} at its peak", bytes_text(nn::resident_peak()));
   }
 
   /// Returns the result. Call it after on_end().
-  const Report& report() const { return report_; }
+  const Out& out() const { return out_; }
 
   void show_stop() {
     draw_loss_now();
@@ -250,32 +249,34 @@ class ShownRun : public nn::TrainingRun {
     const nn::Evaluation &e = *result.all, &some = *result.comparable;
     const std::int64_t parameters = nn::count_parameters(t.model);
     const std::string part = steps() < t.steps_done ? fmt::format(", the last {}", steps()) : "";
-    report_.line("{}: {}{} in {}, {} tokens/s, {}", c.task, counted(t.steps_done, "step"), part,
-                 seconds_text(result.seconds), si_text(tokens_per_second()),
-                 counted(parameters, "parameter"));
-    report_.set("task", c.task);
-    report_.set("steps", t.steps_done);
-    report_.set("seconds", result.seconds);
-    report_.set("tokens_per_s", tokens_per_second());
-    add_evaluation(report_, e, *t.task);
-    if (const nn::MetricsRow& last = t.history().back(); std::isfinite(last.train_loss)) {
-      const bool counts = std::isfinite(last.train_accuracy);
-      report_.set("train_loss", last.train_loss);
-      report_.set("train_accuracy", counts ? Value(last.train_accuracy) : Value());
-      report_.line("on {}: loss {:.4f}{}", counted(train_sequences(t), "training sequence"),
-                   last.train_loss,
-                   counts ? fmt::format(", accuracy {:.2f} %", 100 * last.train_accuracy) : "");
-    }
-    report_.set("run", folder().text());
-    report_.set("parameters", parameters);
-    report_.set("seed", c.seed);
-    report_.set("ranks", ranks());
-    report_.set("stopped", result.early_end.empty() ? Value() : Value(result.early_end));
+    out_.text("{}: {}{} in {}, {} tokens/s, {}", c.task, counted(t.steps_done, "step"), part,
+              seconds_text(result.seconds), si_text(tokens_per_second()),
+              counted(parameters, "parameter"));
+    out_.set("task", c.task);
+    out_.set("steps", t.steps_done);
+    out_.set("seconds", result.seconds);
+    out_.set("tokens_per_s", tokens_per_second());
+    add_evaluation(out_, e, *t.task);
+    const nn::MetricsRow& last = t.history().back();  // NaN: not measured
+    out_.set("train_loss", last.train_loss);
+    out_.set("train_accuracy", last.train_accuracy);
+    out_.gap();
+    if (std::isfinite(last.train_loss))
+      out_.text("on {}: loss {:.4f}{}", counted(train_sequences(t), "training sequence"),
+                last.train_loss,
+                std::isfinite(last.train_accuracy)
+                    ? fmt::format(", accuracy {:.2f} %", 100 * last.train_accuracy)
+                    : "");
+    out_.set("run", folder().text());
+    out_.set("parameters", parameters);
+    out_.set("seed", c.seed);
+    out_.set("ranks", ranks());
+    out_.set("stopped", result.early_end.empty() ? Value() : Value(result.early_end));
     if (some.sequences != e.sequences && some.optimal)
-      report_.line("during training: the first {} of these; best possible there {:.4f}",
-                   with_commas(some.sequences), *some.optimal);
-    if (!result.early_end.empty()) report_.line("stopped   {}", result.early_end);
-    report_.line("run       {}", folder().text());
+      out_.text("during training: the first {} of these; best possible there {:.4f}",
+                with_commas(some.sequences), *some.optimal);
+    if (!result.early_end.empty()) out_.text("stopped   {}", result.early_end);
+    out_.text("run       {}", folder().text());
   }
 
   // Draws and writes a picture, and returns its path. If this fails, prints a warning and returns
@@ -317,7 +318,7 @@ class ShownRun : public nn::TrainingRun {
 
   const TrainOptions& options_;
   Progress progress_;
-  Report report_ = Report(kTrainKeys);
+  Out out_;
   bool info_shown_ = false;
   double next_picture_ = 0;  // on the clock of seconds()
 };
@@ -329,7 +330,7 @@ std::vector<std::string> config_notes() {
                       version_text())};
 }
 
-Report train_run(nn::Trainer& t, nn::LockedFolder folder, const TrainOptions& options) {
+Out train_run(nn::Trainer& t, nn::LockedFolder folder, const TrainOptions& options) {
   const InterruptGuard interrupt;
   ShownRun run(t, std::move(folder), options);
   const nn::TrainingResult result = past_input_checks([&] {
@@ -339,9 +340,11 @@ Report train_run(nn::Trainer& t, nn::LockedFolder folder, const TrainOptions& op
       throw CheckError(e.what());
     }
   });
-  if (result.finished) return run.report();
+  if (result.finished) return run.out();
   run.show_stop();
-  return Report::failed(kInterrupted);
+  Out out;
+  out.fail(kInterrupted);
+  return out;
 }
 
 }  // namespace heed

@@ -21,16 +21,11 @@ struct TrainOptions {
 /// Returns the comments of config.toml: how to use the file, and the version of heed.
 std::vector<std::string> config_notes();
 
-inline constexpr Column kTrainBefore[] = {{"task"}, {"steps"}, {"seconds"}, {"tokens_per_s"}};
-inline constexpr Column kTrainAfter[] = {
-    {"train_loss"}, {"train_accuracy"}, {"run"}, {"parameters"}, {"seed"}, {"ranks"}, {"stopped"}};
-inline constexpr auto kTrainKeys = joined(kTrainBefore, kEvaluationKeys, kTrainAfter);
-
 /// Trains up to config.steps and saves the run in `folder` (nn::TrainingRun). Ctrl-C stops and
 /// saves the run. Throws the errors of TrainingRun::run(), and CheckError instead of LeakError. If
 /// the weights or their loss are not finite, the last save stays in `folder`. With several ranks,
 /// only the root rank calls this function, evaluates, writes and prints.
-Report train_run(nn::Trainer& trainer, nn::LockedFolder folder, const TrainOptions& options);
+Out train_run(nn::Trainer& trainer, nn::LockedFolder folder, const TrainOptions& options);
 
 // Progress lines. Each line has at most 80 columns, however large its numbers are. Losses are in
 // nats per token. Facts that do not change are printed once, so that the lines of steps and

@@ -14,12 +14,9 @@ std::vector<nn::Cell> given_cells(const StudyContext& c) {
 
 // Adds to each row of the table of single cells its tokens and weights.
 Table with_tokens(const Table& evidence, const NotableCells& cells, StudyContext& c) {
-  std::vector<Column> columns(evidence.columns.begin(), evidence.columns.end());
-  columns.insert(columns.begin() + 1, {{"query", "query"},
-                                       {"key", "key"},
-                                       {"weight", "A", "", "{:.3f}"},
-                                       {"output", "A |v W_O|", "", "{:.3g}", 1}});
-  Table t(columns, "", 20);
+  Table t{.columns = evidence.columns, .shown = 20};
+  t.columns.insert(t.columns.begin() + 1,
+                   {{"query"}, {"key"}, {"A", "", "{:.3f}"}, {"A |v W_O|", "", "{:.3g}", false}});
   for (std::size_t n = 0; n < evidence.rows.size(); ++n) {
     const nn::Cell& cell = cells.cells[cells.judgement.order[n]];
     const nn::LayerStudy& layer = c.study().layers[std::size_t(cell.head.layer)];
@@ -30,7 +27,7 @@ Table with_tokens(const Table& evidence, const NotableCells& cells, StudyContext
     row.insert(row.begin() + 1,
                {c.subject.texts.visible_token(cell.query), c.subject.texts.visible_token(cell.key),
                 at(layer.pattern), at(layer.pattern_x_value_norm)});
-    t.add(std::move(row));
+    t.rows.push_back(std::move(row));
   }
   return t;
 }

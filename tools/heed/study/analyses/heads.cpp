@@ -136,9 +136,12 @@ Section effects_of_heads(StudyContext& c) {
   s.tables.push_back(evidence_table("component", m.effects, j, c.has_marks(sample), false));
   s.tables.back().shown = SIZE_MAX;
   if (!c.given("samples")) return s;
-  Table means(head_columns());
-  means.title = "Heads, means over " + sample.sequences;
-  for (const nn::HeadReport& h : m.reports) means.add(head_row(h, nn::head_name(h), Value()));
+  Table means{.columns = head_columns(), .title = "Heads, means over " + sample.sequences};
+  means.columns.insert(means.columns.begin(), {{"layer", "", "", false}, {"head", "", "", false}});
+  for (const nn::HeadReport& h : m.reports) {
+    auto& row = means.rows.emplace_back(head_row(h, nn::head_name(h), Value()));
+    row.insert(row.begin(), {h.layer, h.head});
+  }
   s.tables.push_back(std::move(means));
   return s;
 }

@@ -180,18 +180,19 @@ PromptPairs chosen_pairs(const StudyContext& c) {
 Table direction_table(const std::string& title, const nn::Patching::Direction& d,
                       const PromptPairs& pairs, StudyContext& c) {
   const nn::Judgement j = c.judge(d.gains, pairs.objective);
-  Table t({{"place", "place"},
-           {"share", "share", "", "{:.3f}"},
-           {"standard_error", "error", "", "{:.2g}", 1},
-           {"predicted", "predicted", "", "{:.3f}"},
-           {"mark", "mark"}},
-          title, 24);
-  t.note = agreement_text(j);
+  Table t{.columns = {{"place"},
+                      {"share", "", "{:.3f}"},
+                      {"error", "", "{:.2g}"},
+                      {"predicted", "", "{:.3f}"},
+                      {"mark"}},
+          .title = title,
+          .note = agreement_text(j),
+          .shown = 24};
   const bool marks = c.subject.predicts && d.gains[0].effect.sequences > 1;
   for (const std::size_t i : j.order) {
     const nn::Effect& share = d.shares[i].effect;
-    t.add({d.gains[i].place, share.mean, share.standard_error, d.shares[i].predicted(),
-           marks ? Value(nn::mark_text(j.rows[i])) : Value()});
+    t.rows.push_back({d.gains[i].place, share.mean, share.standard_error, d.shares[i].predicted(),
+                      marks ? Value(nn::mark_text(j.rows[i])) : Value()});
   }
   return t;
 }

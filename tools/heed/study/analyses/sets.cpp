@@ -22,11 +22,11 @@ Section measured_sets(StudyContext& c) {
                 "that is left of the difference that all heads (and all MLPs, if the set names "
                 "one) make to L. L is {}.",
                 e.replacement, e.objective_text)}};
-  Table t({{"set", "set"},
-           {"effect", "effect", effect_unit(e.run.objective), "{:+.4g}"},
-           {"standard_error", "error", "", "{:.2g}"},
-           {"left", "left", "", "percent"},
-           {"accuracy", "accuracy", "", "percent"}});
+  Table t{.columns = {{"set"},
+                      {"effect", effect_unit(e.run.objective), "{:+.4g}"},
+                      {"error", "", "{:.2g}"},
+                      {"left", "", "{:.2f} %"},
+                      {"accuracy", "", "{:.2f} %"}}};
   const auto add = [&](const std::string& option, const std::string& text, const char* how) {
     const auto named = c.subject.components(option, text);
     const bool with_mlps = std::ranges::count(named, nn::Component::kMlp, &nn::Component::kind) > 0;
@@ -34,7 +34,7 @@ Section measured_sets(StudyContext& c) {
         nn::kept_share(e.run, option == "--keep" ? nn::other_components(c.model(), named) : named,
                        e.replaced, with_mlps);
     const std::string name = how + heed::join(component_names(named));
-    t.add({name, k.effect.mean, k.effect.standard_error, k.left, k.effect.accuracy});
+    t.rows.push_back({name, k.effect.mean, k.effect.standard_error, k.left, k.effect.accuracy});
     s.answers.push_back(fmt::format(
         "{}, L changes by {}, on {}{}.", name, effect_text(k.effect), e.sequences,
         std::isnan(k.left) ? ""

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "nn/study/blocks.h"
-#include "tools/heed/report/report.h"
+#include "tools/heed/report/out.h"
 
 namespace heed {
 

@@ -8,10 +8,10 @@
 
 #include "autograd/base/files.h"
 #include "autograd/base/text.h"
+#include "nn/io/json.h"
 #include "nn/io/limits.h"
 #include "nn/io/toml.h"
 #include "nn/optim/first_non_finite.h"
-#include "nn/run/metrics_file.h"
 #include "nn/run/snapshot_file.h"
 
 namespace heed::nn {
@@ -41,13 +41,6 @@ std::vector<fs::path> paths_in(const fs::path& folder) {
 
 bool is_digits(std::string_view text) {
   return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
-}
-
-std::optional<std::int64_t> step_in(const std::map<std::string, std::string>& metadata) {
-  const auto text = metadata.find("step");
-  if (text == metadata.end()) return {};
-  const auto step = parse_number<std::int64_t>(text->second);
-  return step && *step >= 0 ? step : std::nullopt;
 }
 
 // Throws IoError unless `recipe`, read from the file `trained`, equals the recipe of `config`. Must
@@ -185,18 +178,17 @@ RunConfig RunFolder::config() const { return config_in(metadata()); }
 
 RunSummary RunFolder::summary() const {
   const Metadata metadata = this->metadata();
-  RunSummary s{.config = config_in(metadata), .step = step_in(metadata)};
-  if (!has_state()) return s;
-  const std::string path = file(kState).string();
-  s.finished = metadata.contains(kFinishedKey);
-  s.last_evaluation = last_evaluation_in(metadata, path);
-  const auto result = metadata.find(kResultKey);
-  if (!s.finished || result == metadata.end()) return s;
-  try {
-    s.result = parse_run_result(result->second);
-  } catch (const Error& e) {
-    fail<IoError>(path, "its result ", e.what(), kDamaged);
-  }
+  const std::string path = file(has_state() ? kState : kModel).string();
+  const Snapshot header = read_header(metadata, path);
+  RunSummary s{.config = config_in(metadata),
+               .finished = header.finished,
+               .last_evaluation = header.last_evaluation};
+  if (metadata.contains("step")) s.step = header.step;
+  if (header.finished && !header.result.empty()) try {
+      s.result = parse_run_result(header.result);
+    } catch (const JsonError& e) {
+      s.note = path + ": its result " + e.what() + kDamaged;
+    }
   return s;
 }
 
@@ -208,7 +200,7 @@ std::vector<CheckpointFile> RunFolder::checkpoints() const {
   // that --overwrite has replaced.
   std::int64_t last = INT64_MAX;
   try {
-    if (has_state()) last = step_in(load_metadata(file(kState).string())).value_or(0);
+    if (has_state()) last = read_header(load_metadata(file(kState).string()), kState).step;
   } catch (const IoError&) {  // load() and open() state the reason
   }
   for (const fs::path& path : paths_in(inside)) {
@@ -244,7 +236,7 @@ LoadedRun RunFolder::open(const std::string& weights, Use use) const {
   Transformer model = make_model(config, *task);
   load_parameters(parameters(model), tensors);
   std::optional<std::int64_t> step;
-  if (tensors.metadata.contains("step")) step = count_of(tensors, "step");
+  if (tensors.metadata.contains("step")) step = read_header(tensors.metadata, path).step;
   return {config, std::move(task), std::move(model), name, step, checksum_note(tensors)};
 }
 

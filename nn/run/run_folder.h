@@ -47,6 +47,7 @@ struct RunSummary {
   std::optional<std::int64_t> step = {};           ///< step of the last save, if known
   bool finished = false;                           ///< true: trained to the last step or early end
   std::optional<RunResult> result = {};            ///< of a finished run
+  std::string note = {};                           ///< the error in a damaged result, or ""
   std::optional<MetricsRow> last_evaluation = {};  ///< the last row with an evaluation
 };
 

@@ -8,6 +8,7 @@
 
 #include "autograd/base/text.h"
 #include "nn/io/json.h"
+#include "nn/optim/first_non_finite.h"
 #include "nn/train/build.h"
 
 namespace heed::nn {
@@ -19,7 +20,51 @@ namespace {
 constexpr auto kColumns = std::int64_t(1 + std::size(kMetricsColumns));  // with the column of steps
 constexpr const char* kHistory = "history";
 constexpr std::string_view kLog = "log.";  // texts of files that runs of 83ccf26f had
-constexpr const char *kLastEvaluation = "last_evaluation", *kEvaluationStep = "step";
+constexpr const char* kEvaluationStep = "step";
+
+// Calls f(key, member) for each entry of the metadata that is a member of a Snapshot. A member with
+// its default value may have no entry.
+template <class F>
+void visit(Snapshot& s, const F& f) {
+  f("step", s.step), f("best_loss", s.best_loss), f("best_step", s.best_step);
+  f("data_stream", s.data_stream), f("dropout_stream", s.dropout_stream);
+  f("finished", s.finished), f("result", s.result), f("last_evaluation", s.last_evaluation);
+}
+
+// The text of each type of member. An empty text is not written.
+std::string text_of(const std::string& value) { return value; }
+std::string text_of(std::int64_t value) { return std::to_string(value); }
+std::string text_of(bool value) { return value ? "yes" : ""; }
+std::string text_of(const std::optional<double>& value) {
+  return value ? fmt::format("{:.17g}", *value) : "";
+}
+std::string text_of(const std::optional<MetricsRow>& row) {
+  return row ? evaluation_json(*row) : "";
+}
+
+// Parses the text of a member. Throws JsonError if it is invalid.
+void parse(const std::string& text, std::string& value) { value = text; }
+void parse(const std::string& text, bool& value) { value = !text.empty(); }
+void parse(const std::string& text, std::int64_t& value) {
+  const auto number = parse_number<std::int64_t>(text);
+  if (!number || *number < 0)
+    throw JsonError("is '" + text + "', needs a whole number of at least 0");
+  value = *number;
+}
+void parse(const std::string& text, std::optional<double>& value) {
+  value = parse_number<double>(text);
+  if (!value && !text.empty()) throw JsonError("is '" + text + "', needs a number");
+}
+void parse(const std::string& text, std::optional<MetricsRow>& row) {
+  const Json json = Json::parse(text);
+  const Json* step = json.find(kEvaluationStep);
+  const auto* number = step ? step->as<std::uint64_t>() : nullptr;
+  if (!number || !std::in_range<std::int64_t>(*number)) throw JsonError("has no step");
+  row = MetricsRow(std::int64_t(*number));
+  for (const MetricsColumn& column : kMetricsColumns)
+    if (const Json* value = json.find(column.name); value && *value != Json())
+      (*row).*column.value = value->number();
+}
 
 Tensor history_tensor(const std::vector<MetricsRow>& history) {
   std::vector<double> rows;
@@ -52,12 +97,20 @@ std::vector<MetricsRow> read_history(const SafeTensors& file) {
   return history;
 }
 
-void check_best(const Snapshot& s, const std::string& text) {
+void check_best(const Snapshot& s) {
+  if (!s.best_loss) return;
   const auto row = std::find_if(s.history.begin(), s.history.end(),
                                 [&](const MetricsRow& r) { return r.step == s.best_step; });
-  check<IoError>(s.best_loss && row != s.history.end() && row->eval_loss == *s.best_loss, s.origin,
-                 "the best loss is '", text, "' of step ", s.best_step,
+  check<IoError>(row != s.history.end() && row->eval_loss == *s.best_loss, s.origin,
+                 "the best loss is ", *s.best_loss, " of step ", s.best_step,
                  ", but the history does not contain it", kDamaged);
+}
+
+void check_finite(const Snapshot& s) {
+  for (const NamedTensor& t : s.tensors) {
+    const std::string bad = is_floating(t.tensor.dtype()) ? first_non_finite(t.tensor) : "";
+    check<IoError>(bad.empty(), s.origin, t.name, " is ", bad, kDamaged);
+  }
 }
 
 }  // namespace
@@ -67,14 +120,6 @@ std::string metadata_of(const SafeTensors& file, const std::string& key) {
   check<IoError>(found != file.metadata.end(), file.path, "has no '", key,
                  "'; heed train did not write this file, or it is damaged: remove or restore it");
   return found->second;
-}
-
-std::int64_t count_of(const SafeTensors& file, const std::string& key) {
-  const std::string text = metadata_of(file, key);
-  const auto value = parse_number<std::int64_t>(text);
-  check<IoError>(value && *value >= 0, file.path, "'", key, "' is '", text,
-                 "', needs a whole number of at least 0", kDamaged);
-  return *value;
 }
 
 std::string checksum_note(const SafeTensors& file) {
@@ -97,75 +142,75 @@ std::map<std::string, std::string> weights_metadata(const Snapshot& s,
   return metadata;
 }
 
+std::string metrics_line(const MetricsRow& row) {
+  std::string line = std::to_string(row.step);
+  for (const MetricsColumn& column : kMetricsColumns) {
+    const double x = row.*column.value;
+    line += "," + (std::isnan(x) ? "" : fmt::format("{:.17g}", x));
+  }
+  return line + "\n";
+}
+
+std::string metrics_csv(const std::vector<MetricsRow>& history) {
+  std::string text = "step";
+  for (const MetricsColumn& column : kMetricsColumns) text += std::string(",") + column.name;
+  text += "\n";
+  for (const MetricsRow& row : history) text += metrics_line(row);
+  return text;
+}
+
 void write_snapshot(const Snapshot& s, const std::string& config, const std::string& path) {
-  std::map<std::string, std::string> metadata = weights_metadata(s, s.step);
-  metadata["best_loss"] = s.best_loss ? fmt::format("{:.17g}", *s.best_loss) : "";
-  metadata["best_step"] = std::to_string(s.best_step);
-  metadata["data_stream"] = s.data_stream;
-  metadata["dropout_stream"] = s.dropout_stream;
+  std::map<std::string, std::string> metadata = weights_metadata(s, {});
   metadata[kConfigKey] = config;
+  metadata["compiler"] = compiler_text();
+  metadata["simd_target"] = simd_target_text();
+  Snapshot header = s;
   const std::vector<MetricsRow> rows = s.whole_history();
   const auto last = std::find_if(rows.rbegin(), rows.rend(),
                                  [](const MetricsRow& r) { return !std::isnan(r.eval_loss); });
-  if (last != rows.rend()) metadata[kLastEvaluation] = evaluation_json(*last);
-  if (s.finished) metadata[kFinishedKey] = "yes";
-  if (!s.result.empty()) metadata[kResultKey] = s.result;
-  metadata["compiler"] = compiler_text();
-  metadata["simd_target"] = simd_target_text();
+  if (last != rows.rend()) header.last_evaluation = *last;
+  visit(header, [&](const char* key, const auto& value) {
+    if (const std::string text = text_of(value); !text.empty()) metadata[key] = text;
+  });
   std::vector<NamedTensor> tensors = s.tensors;
   tensors.push_back({kHistory, history_tensor(s.history)});
   save_safetensors(path, tensors, metadata);
 }
 
-Snapshot read_snapshot(const SafeTensors& file, const RunConfig& config) {
-  Snapshot s{.config = config, .step = count_of(file, "step"), .tensors = file.tensors};
-  s.origin = file.path, s.data = file.metadata;
-  for (const char* key :
-       {"format", "step", "recipe", "best_loss", "best_step", "data_stream", "dropout_stream",
-        "compiler", "simd_target", kConfigKey, kFinishedKey, kResultKey, kLastEvaluation})
+Snapshot read_header(const std::map<std::string, std::string>& metadata, const std::string& path) {
+  Snapshot s;
+  s.data = metadata, s.origin = path;
+  for (const char* key : {"format", "recipe", "compiler", "simd_target", kConfigKey})
     s.data.erase(key);
-  s.history = read_history(file);
-  std::erase_if(s.tensors, [](const NamedTensor& t) {
-    return t.name == kHistory || t.name.starts_with(kLog);
+  visit(s, [&](const char* key, auto& value) {
+    const auto entry = s.data.extract(key);
+    if (!entry) return;
+    try {
+      parse(entry.mapped(), value);
+    } catch (const JsonError& e) {
+      fail<IoError>(path, "'", key, "' ", e.what(), kDamaged);
+    }
   });
-  const std::int64_t rows_done = s.history.empty() ? 0 : s.history.back().step;
-  check<IoError>(rows_done == s.step, file.path, "the step is ", s.step,
-                 ", but the history ends with step ", rows_done, kDamaged);
-  const std::string best = metadata_of(file, "best_loss");
-  s.best_step = count_of(file, "best_step");
-  if (!best.empty()) {
-    s.best_loss = parse_number<double>(best);
-    check_best(s, best);
-  }
-  s.data_stream = metadata_of(file, "data_stream");
-  s.dropout_stream = metadata_of(file, "dropout_stream");
-  s.finished = file.metadata.contains(kFinishedKey);
-  if (!s.finished) return s;
-  if (const auto result = file.metadata.find(kResultKey); result != file.metadata.end())
-    s.result = result->second;
-  const bool evaluated = !s.history.empty() && !std::isnan(s.history.back().eval_loss);
-  const auto last = last_evaluation_in(file.metadata, file.path);
-  if (last && last->step == s.step && !evaluated) s.last_evaluation = last;
   return s;
 }
 
-std::optional<MetricsRow> last_evaluation_in(const std::map<std::string, std::string>& metadata,
-                                             const std::string& path) {
-  const auto found = metadata.find(kLastEvaluation);
-  if (found == metadata.end()) return {};
-  try {
-    const Json json = Json::parse(found->second);
-    const Json* step = json.find(kEvaluationStep);
-    const auto* number = step ? step->as<std::uint64_t>() : nullptr;
-    if (!number || !std::in_range<std::int64_t>(*number)) throw JsonError("has no step");
-    MetricsRow row{std::int64_t(*number)};
-    for (const MetricsColumn& column : kMetricsColumns)
-      if (const Json* value = json.find(column.name); value && *value != Json())
-        row.*column.value = value->number();
-    return row;
-  } catch (const JsonError& e) {
-    fail<IoError>(path, "its '", kLastEvaluation, "' ", e.what(), kDamaged);
-  }
+Snapshot read_snapshot(const SafeTensors& file, const RunConfig& config) {
+  Snapshot s = read_header(file.metadata, file.path);
+  s.config = config, s.tensors = file.tensors, s.history = read_history(file);
+  std::erase_if(s.tensors, [](const NamedTensor& t) {
+    return t.name == kHistory || t.name.starts_with(kLog);
+  });
+  check_finite(s);
+  const std::int64_t rows_done = s.history.empty() ? 0 : s.history.back().step;
+  check<IoError>(rows_done == s.step, file.path, "the step is ", s.step,
+                 ", but the history ends with step ", rows_done, kDamaged);
+  check_best(s);
+  if (!s.finished) s.result.clear();
+  // An evaluation that the history contains is not the one at the end.
+  const bool evaluated = !s.history.empty() && !std::isnan(s.history.back().eval_loss);
+  if (!s.finished || evaluated || (s.last_evaluation && s.last_evaluation->step != s.step))
+    s.last_evaluation.reset();
+  return s;
 }
 
 std::vector<std::string> snapshot_warnings(const SafeTensors& file) {

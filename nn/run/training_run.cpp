@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "autograd/base/text.h"
-#include "nn/run/metrics_file.h"
+#include "nn/run/snapshot_file.h"
 #include "nn/train/checks/causality.h"
 
 namespace heed::nn {

@@ -52,6 +52,7 @@ void finish_group(RunGroup& group, const ComparedQuantity& of) {
 ComparedRun read_compared(const std::filesystem::path& folder, const ComparedQuantity& of) {
   const RunFolder files(folder);
   const RunSummary summary = files.summary();
+  if (!summary.note.empty()) throw IoError(summary.note);
   ComparedRun run{folder, summary.config};
   if (!files.has_state()) return run;
   RunResult last;  // of the last evaluation during training

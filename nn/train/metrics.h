@@ -1,5 +1,5 @@
 // History of a run: one row per step, which also contains the evaluation after the step.
-// nn/run/metrics_file.h writes it as CSV.
+// nn/run/snapshot_file.h writes it as CSV.
 #pragma once
 
 #include <cstdint>

@@ -2,7 +2,7 @@
 // last line.
 #include "autograd/base/files.h"
 #include "nn/lab.h"
-#include "nn/run/metrics_file.h"
+#include "nn/run/snapshot_file.h"
 #include "nn/run/training_run.h"
 #include "tests/support/catch.h"
 #include "tests/support/disk.h"

@@ -3,8 +3,8 @@
 #include <sys/resource.h>
 
 #include "autograd/base/files.h"
-#include "nn/run/metrics_file.h"
 #include "nn/run/run_folder.h"
+#include "nn/run/snapshot_file.h"
 #include "tests/support/catch.h"
 #include "tests/support/damage.h"
 #include "tests/support/disk.h"

@@ -1,7 +1,7 @@
 // Tests that a run that was stopped and resumed, or extended, has the same bits as an uninterrupted
 // run, for a table of configurations. Kills and signals are tested in tests/tools/heed.
 #include "nn/lab.h"
-#include "nn/run/metrics_file.h"
+#include "nn/run/snapshot_file.h"
 #include "nn/run/training_run.h"
 #include "tests/support/catch.h"
 #include "tests/support/disk.h"

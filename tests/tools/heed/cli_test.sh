@@ -322,6 +322,8 @@ rm -r gpt2 gpt2.safetensors torch.safetensors
 mkdir -p runs/broken runs/notes && head -c 100 runs/reverse-1/state.safetensors > runs/broken/state.safetensors
 expect 0 info runs; ok grep -q "^reverse  *8  *8 .* runs/reverse-1$" out; out_has "runs/broken cannot be read: "
 ok test "$(grep -c runs/notes out)" = 0
+cp -r runs/reverse-1 runs/odd; edit_state runs/odd eval_tokens eval_tokenz
+expect 0 info runs/odd; err_has "runs/odd/state.safetensors: its result lacks the key"; out_has "step 8 of 8"; rm -r runs/odd
 cp -r runs/reverse-1 runs/stopped; unfinish runs/stopped
 expect 0 info runs --json; is_json_line; out_has '"run":"runs/stopped","task":"reverse","step":8,"steps":8,"loss":null,"above_optimum":null,"eval_loss":'
 rm runs/stopped/metrics.csv; mkdir runs/stopped/metrics.csv  # the state has the history, too, so the run can be read

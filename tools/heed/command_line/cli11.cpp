@@ -94,7 +94,7 @@ std::vector<std::string> arguments_for_cli11(const Command* command, int argc, c
     const std::size_t equals = std::min(word.find('='), word.size());
     const std::string key = word.substr(2, equals - 2);
     const nn::Setting* setting = nn::find_setting(command->settings, key);
-    if (!setting || setting->kind == Kind::kSwitch) continue;
+    if (!setting || (setting->kind == Kind::kSwitch && !word.ends_with('='))) continue;
     const bool is_empty = equals + 1 == word.size(), is_next = equals == word.size();
     if ((is_empty && !setting->may_be_empty) ||
         (is_next && (i + 1 == argc || std::string_view(argv[i + 1]).starts_with("--"))))

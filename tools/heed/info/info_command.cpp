@@ -87,6 +87,7 @@ Out info_on_run(const fs::path& folder, const std::string* prompt) {
   out.set("weights", weights);
   out.set("config", config_value(c));
   out.set("saved_step", summary.step);
+  if (!summary.note.empty()) print_error("note: " + summary.note);
   out.set("result", summary.result ? Value::parse(nn::to_json(*summary.result)) : Value());
   out.set("last_evaluation", last ? Value::parse(nn::evaluation_json(*last)) : Value());
   out.set("vocabulary", run.task->info().vocabulary.symbols());
@@ -184,6 +185,7 @@ Value run_json(const nn::RunFolder& run, const std::string& date) {
     if (s.result && s.result->optimal) entry["above_optimum"] = s.result->loss - *s.result->optimal;
     if (s.last_evaluation) entry["eval_loss"] = s.last_evaluation->eval_loss;
     entry["date"] = date;
+    if (!s.note.empty()) entry["problem"] = s.note;
   } catch (const autograd::Error& e) {
     entry["problem"] = e.what();
   }
@@ -219,7 +221,8 @@ Out info_on_runs(const std::string& folder) {
     row.back() = row.back().substr(0, std::string_view("2000-01-01 00:00").size());
     row.push_back(run.text());
     if (const Value& problem = *entry.find("problem"); problem != nullptr)
-      problems += fmt::format("{} cannot be read: {}\n", plot::visible_text(run.text()),
+      problems += fmt::format("{}{}: {}\n", plot::visible_text(run.text()),
+                              *entry.find("task") == nullptr ? " cannot be read" : "",
                               plot::visible_text(problem.text()));
     list.push_back(entry);
   }

@@ -255,33 +255,33 @@ void info_command(Command& c) {
                     {"prompt", *prompt, "TEXT", "text whose tokens are printed"}});
   c.settings[1].may_be_empty = true;
   c.add_common(Command::kJson);
-  c.modes = {
-      {.key = "run",
-       .when = [](const Command& command) { return autograd::is_file(command.text("run")); },
-       .label = "of a file",
-       .accepts = c.only({"run"}),
-       .keys = "file checksum numbers tensors (name dtype shape) metadata",
-       .run = [run](const Command&) { return info_on_file(*run); }},
-      {.key = "run",
-       .when =
-           [](const Command& command) {
-             const std::string path = command.text("run");
-             std::error_code ignored;
-             return fs::is_directory(path, ignored) && !nn::RunFolder(path).is_run();
-           },
-       .label = "of a directory of runs",
-       .accepts = c.only({"run"}),
-       .keys = "runs (run task step steps loss above_optimum eval_loss date problem)",
-       .run = [run](const Command&) { return info_on_runs(*run); }},
-      {.keys = "run task dtype weights config saved_step result (steps loss optimal_loss "
-               "accuracy standard_error eval_sequences eval_tokens evaluation_set seconds "
-               "weights_checksum) last_evaluation (step eval_loss eval_optimal eval_accuracy "
-               "train_loss train_accuracy) vocabulary ids parameters attention flops_per_token "
-               "parameter_bytes training_bytes tensors (name shape std) "
-               "activation_bytes_per_sequence",
-       .run = [=](const Command& command) {
-         return info_on_run(find_run(*run), command.given("prompt") ? prompt.get() : nullptr);
-       }}};
+  c.modes = {{.key = "run",
+              .when = [](const Command& command) { return autograd::is_file(command.text("run")); },
+              .label = "of a file",
+              .accepts = c.only({"run"}),
+              .keys = "file checksum numbers tensors (name dtype shape) metadata",
+              .run = [run](const Command&) { return info_on_file(*run); }},
+             {.key = "run",
+              .when =
+                  [](const Command& command) {
+                    const std::string path = command.text("run");
+                    std::error_code ignored;
+                    return fs::is_directory(path, ignored) && !nn::RunFolder(path).is_run();
+                  },
+              .label = "of a directory of runs",
+              .accepts = c.only({"run"}),
+              .keys = "runs (run task step steps loss above_optimum eval_loss date problem)",
+              .run = [run](const Command&) { return info_on_runs(*run); }},
+             {.keys = "run task dtype weights config saved_step result (steps loss optimal_loss "
+                      "accuracy standard_error eval_sequences eval_tokens evaluation_set seconds) "
+                      "last_evaluation (step eval_loss eval_optimal eval_accuracy train_loss "
+                      "train_accuracy) vocabulary ids parameters attention flops_per_token "
+                      "parameter_bytes training_bytes tensors (name shape std) "
+                      "activation_bytes_per_sequence",
+              .run = [=](const Command& command) {
+                return info_on_run(find_run(*run),
+                                   command.given("prompt") ? prompt.get() : nullptr);
+              }}};
 }
 
 }  // namespace heed

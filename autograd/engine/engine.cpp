@@ -108,10 +108,11 @@ Tensor fit(const Op& op, std::size_t i, Tensor g, const Node& input) {
 }
 
 // Adds g to x in place, unless the write would change another value. The write changes no other
-// value if x has one handle, is the only tensor on its storage and has no stride 0. Returns true if
-// g was added.
+// value if x has one handle, is the only tensor on its storage, has no graph and no stride 0.
+// Returns true if g was added.
 bool add_in_place(const Tensor& x, const Tensor& g) {
-  const bool is_private = x.layout().repeated_axis() < 0 && TensorAccess::is_sole_owner(x);
+  const bool is_private =
+      x.layout().repeated_axis() < 0 && !x.requires_grad() && TensorAccess::is_sole_owner(x);
   if (is_private) add_(x, g);
   return is_private;
 }
@@ -230,11 +231,13 @@ void backward(const Tensor& loss, const GradOptions& options) {
   visits.begin()->second.sum = start;
   walk(visits, options, [](Node& node, const Tensor& g) {
     if (node.op() && !(node.has_extras() && node.extras().retain)) return;
-    static std::mutex mutex;  // threads add to the .grad of weights that they share
-    const std::lock_guard lock(mutex);
+    Node::Extras& extras = node.extras();
+    const std::lock_guard lock(extras.mutex);  // threads add to the .grad of weights they share
     const Unobserved guard;  // an observer may run a backward pass, which would need the mutex
-    Tensor& sum = node.extras().grad;
-    sum = sum.defined() ? sum + g : owned(g);
+    if (extras.grad.defined())
+      accumulate(extras.grad, g);
+    else
+      extras.grad = owned(g);
   });
 }
 

@@ -40,8 +40,10 @@ std::vector<Tensor> grad(const Tensor& y, std::initializer_list<Tensor> wrt,
 Tensor grad(const Tensor& y, const Tensor& wrt, const GradOptions& options = {});
 
 /// Adds the gradient of the loss to .grad of every leaf that requires grad, and of every tensor
-/// with retain_grad(). Each .grad is row-major and shares its memory with no other tensor.
-/// allow_unused has no effect. Throws the errors of grad().
+/// with retain_grad(). A new .grad is row-major and shares its memory with no other tensor. If a
+/// .grad exists, the gradient is added in place; but if another handle or view of it exists, or if
+/// one of the two has a graph, .grad becomes a new tensor. Threads may add to the .grad of the same
+/// leaves. allow_unused has no effect. Throws the errors of grad().
 void backward(const Tensor& loss, const GradOptions& options = {});
 
 // ---- directional derivatives, Hessian-vector products and Jacobians

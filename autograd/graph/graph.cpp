@@ -1,6 +1,7 @@
 #include "autograd/graph/graph.h"
 
 #include <algorithm>
+#include <memory>
 
 #include "autograd/graph/observer.h"
 #include "autograd/tensor/tensor_access.h"
@@ -103,8 +104,13 @@ void Node::destroy(Node* node) {
 }
 
 Node::Extras& Node::extras() {
-  if (!has_extras()) extras_.store(new Extras, std::memory_order_release);
-  return *extras_.load(std::memory_order_relaxed);
+  Extras* found = extras_.load(std::memory_order_acquire);
+  if (found) return *found;
+  auto created = std::make_unique<Extras>();
+  // If another thread has created them meanwhile, `found` becomes a pointer to those.
+  return extras_.compare_exchange_strong(found, created.get(), std::memory_order_acq_rel)
+             ? *created.release()
+             : *found;
 }
 
 void Node::release() {

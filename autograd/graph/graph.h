@@ -16,6 +16,7 @@
 #include <functional>
 #include <initializer_list>
 #include <iterator>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -177,6 +178,7 @@ class Node {
   };
   /// State that only few nodes need, such as the .grad of a weight or the hooks of a tensor.
   struct Extras {
+    std::mutex mutex;             ///< locked while a backward pass adds to `grad`
     Tensor grad;                  ///< the gradient that Tensor::grad() returns
     bool retain = false;          ///< true after Tensor::retain_grad()
     std::uint64_t next_hook = 0;  ///< id of the next hook
@@ -200,7 +202,7 @@ class Node {
   std::span<Input> inputs() { return {inputs_, n_inputs_}; }  ///< Returns the edges to the inputs.
   /// Returns true if extras() was called before.
   bool has_extras() const { return extras_.load(std::memory_order_acquire) != nullptr; }
-  /// Returns the extras. Creates them if they do not exist.
+  /// Returns the extras. Creates them if they do not exist. Several threads may call it.
   Extras& extras();
 
   /// Calls the vjp that was given to record() and returns its gradients of the inputs. For a leaf,

@@ -6,7 +6,6 @@
 #include <cmath>
 
 #include "nn/layers/init.h"
-#include "nn/layers/kv_cache.h"
 
 namespace heed::nn {
 
@@ -206,9 +205,10 @@ Tensor MultiHeadAttention::forward(const Tensor& query, const Tensor& key, const
   if (ctx.probe) how.hooks = &hooks;
   // heads_first() is its own inverse, so z has shape [B, T, H, d].
   const Tensor z = ctx.at("hook_z", heads_first(attention(q, k, v, how)));
-  ctx.end();
   const Tensor joined = reshape(z, {z.size(0), z.size(1), options.heads * options.d_value});
-  return linear(joined, weights.out_proj_weight, weights.out_proj_bias);
+  const Tensor out = linear(joined, weights.out_proj_weight, weights.out_proj_bias);
+  ctx.end();
+  return out;
 }
 
 HeadWeights by_head(const AttentionWeights& weights, const Options& o) {

@@ -7,12 +7,12 @@
 #include <string_view>
 
 #include "nn/io/names.h"
+#include "nn/layers/kv_cache.h"
 #include "nn/layers/probe.h"
 #include "nn/layers/sites.h"
 
 namespace heed::nn {
 
-class KVCache;
 struct ForwardContext;
 
 /// Path of the current module within the model. Only ForwardContext reads and changes it.
@@ -20,6 +20,7 @@ class ModulePath {
   friend struct ForwardContext;
   std::string prefix_ = {};  // such as "blocks.1.attn."; empty if the context has no probe
   std::int64_t layer_ = 0;   // index of the block
+  bool outermost_ = true;    // false in child modules
 };
 
 /// Per-call options of a forward pass. A pointer may be null. The object that it points to must
@@ -42,12 +43,13 @@ struct ForwardContext {
   /// Returns the context for the child module with this name.
   ForwardContext child(std::string_view name) const {
     ForwardContext c = *this;
+    c.path.outermost_ = false;
     if (probe) c.path.prefix_ += std::string(name) + ".";
     return c;
   }
   /// Returns the context for block `layer` of a model.
   ForwardContext block(std::int64_t layer) const {
-    ForwardContext c = probe ? child(block_name(layer)) : *this;
+    ForwardContext c = child(probe ? block_name(layer) : "");
     c.path.layer_ = layer;
     return c;
   }
@@ -61,10 +63,12 @@ struct ForwardContext {
     return probe ? probe->at(site(name), x) : x;
   }
   /// Modules call this function at the end of their forward pass. In the outermost module, it
-  /// throws ValueError if the probe records or replaces a site that no forward pass has reached. In
-  /// child modules, it does nothing.
+  /// throws ValueError if the probe records or replaces a site that no forward pass has reached,
+  /// and counts the tokens of the pass as cached. In child modules, it does nothing.
   void end() const {
-    if (probe && path.prefix_.empty()) probe->check_reached();
+    if (!path.outermost_) return;
+    if (probe) probe->check_reached();
+    if (cache) cache->end_pass();
   }
 };
 

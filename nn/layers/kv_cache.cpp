@@ -39,9 +39,8 @@ KVCache::KV KVCache::append(std::int64_t layer, const Tensor& k, const Tensor& v
     return slice(memory, 2, 0, end);
   };
   const KV& kv = layers_[std::size_t(layer)];
-  KV all{extended(kv.k, k), extended(kv.v, v)};
-  if (layer == o.layers - 1) length_ = end;
-  return all;
+  end_ = end;
+  return {extended(kv.k, k), extended(kv.v, v)};
 }
 
 }  // namespace heed::nn

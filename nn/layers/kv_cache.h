@@ -48,17 +48,19 @@ class KVCache {
   /// Returns the number of tokens in the cache, which is the same for every layer and sequence.
   std::int64_t length() const { return length_; }
   /// Removes all tokens and starts again at position 0. The memory stays allocated.
-  void clear() { length_ = 0; }
+  void clear() { length_ = end_ = 0; }
 
   /// Appends the keys and values of the next n tokens to one layer. k has shape [B, H, n, d_head]
-  /// and v [B, H, n, d_value]. A forward pass must call append() once per layer, in the order 0, 1,
-  /// ... Only the call for the last layer increases length(), so that a forward pass that throws
-  /// before it leaves the cache unchanged. Returns views of all tokens of this layer, including the
-  /// new ones. The views are valid until the next call of append() or clear().
+  /// and v [B, H, n, d_value]. A forward pass must call append() once per layer. Returns views of
+  /// all tokens of this layer, including the new ones. The views are valid until the next call of
+  /// append() or clear(). length() includes the new tokens after end_pass().
   /// Throws ValueError if gradients are enabled (NoGrad disables them), if the layer does not
   /// exist, or if the tokens do not fit into the capacity. Throws ShapeError or DTypeError if k or
   /// v does not match the options.
   KV append(std::int64_t layer, const autograd::Tensor& k, const autograd::Tensor& v);
+  /// Counts the tokens of the last append() as cached. ForwardContext::end() calls it at the end of
+  /// a forward pass, so that a pass that throws leaves the cache unchanged.
+  void end_pass() { length_ = end_; }
 
  private:
   Options options_;
@@ -66,6 +68,7 @@ class KVCache {
   // range [0, length_) of axis 2.
   std::vector<KV> layers_;
   std::int64_t length_ = 0;
+  std::int64_t end_ = 0;  // length_ plus the tokens of the current pass
 };
 
 }  // namespace heed::nn

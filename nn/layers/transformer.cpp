@@ -34,6 +34,21 @@ std::int64_t cached_tokens(const Transformer::Options& o, std::int64_t n,
   return cached;
 }
 
+// Throws ValueError if the keep-mask leaves out different numbers of keys at the start of the
+// sequences, as left padding does. The positions of their tokens would then be wrong.
+void check_positions(const KeepMask& keep) {
+  const Tensor& mask = keep.tensor();  // [B, 1 or H, 1 or Tq, Tk] if it differs between sequences
+  if (!mask.defined() || mask.rank() < 4 || mask.size(0) < 2) return;
+  const Tensor first = argmax(to(any(mask, {1, 2}), float32), -1);  // [B], the first key
+  const auto firsts = first.to_vector<std::int64_t>();
+  for (const std::int64_t n : firsts)
+    check<ValueError>(n == firsts[0], "Transformer", "the keep-mask leaves out ", firsts[0],
+                      " keys at the start of one sequence and ", n,
+                      " of another (left padding), "
+                      "but learned and sinusoidal positions count from the first key; pad at the "
+                      "end (KeepMask::padding), or use rope, alibi or no positions");
+}
+
 // Returns true if the probe uses the stream after attention in this block, or a site that is
 // computed from it. Sites have all positions, so the MLP must then run at all positions.
 bool uses_stream_after_attention(const ForwardContext& ctx, std::int64_t layer) {
@@ -190,6 +205,7 @@ Tensor Transformer::forward_embedded(const Tensor& embedded, const ForwardContex
         "Transformer", "needs embeddings [B, T <= ", options.context, ", ",
         options.attention.d_model, "], got ", embedded.shape());
   const std::int64_t n = embedded.size(1), first = cached_tokens(options, n, ctx);
+  if (pos || sinusoid.defined()) check_positions(ctx.keep);
   Tensor x = embedded;  // [B, T, d_model]
   if (pos) x = x + slice(pos->weight, 0, first, first + n);
   if (sinusoid.defined()) x = x + slice(sinusoid, 0, first, first + n);
@@ -200,6 +216,8 @@ Tensor Transformer::forward_from(std::int64_t layer, const Tensor& stream,
                                  const ForwardContext& ctx) const {
   check<ValueError>(layer >= 0 && layer <= std::ssize(blocks), "Transformer", "has ", blocks.size(),
                     " blocks, got block ", layer);
+  check<ValueError>(!ctx.cache || layer == 0, "Transformer",
+                    "a KV cache needs a pass through all blocks, got a pass from block ", layer);
   const std::int64_t n = stream.size(1), first = ctx.cache ? ctx.cache->length() : 0;
   ForwardContext inner = ctx;
   if (options.positions == Positions::kAlibi)
@@ -214,10 +232,11 @@ Tensor Transformer::forward_from(std::int64_t layer, const Tensor& stream,
     inner.logits_at = i == last && select_in_block ? ctx.logits_at : Tensor();
     x = blocks[std::size_t(i)](x, inner.block(i));
   }
-  ctx.end();
   if (ctx.logits_at.defined() && !select_in_block) x = index_select(x, 1, ctx.logits_at);
   if (ln) x = (*ln)(x);
-  return linear(x, head ? head->weight : tok.weight);
+  x = linear(x, head ? head->weight : tok.weight);
+  ctx.end();
+  return x;
 }
 
 }  // namespace heed::nn

@@ -251,6 +251,45 @@ TEST_CASE("an observer may run backward passes, which add to the same gradients"
   if (!same) CHECK(values(other.grad()) == V{nested});
 }
 
+TEST_CASE("backward adds to .grad in place, unless the write would change another value") {
+  const Tensor x = leaf({1, 2});
+  const auto place = [&] { return x.grad().data<double>(); };
+  backward(sum(3.0 * x));
+  const double* const first = place();
+  const std::uint64_t bytes = pool_stats().live_bytes;
+  backward(sum(x));
+  CHECK(place() == first);
+  CHECK(x.grad().version() == 1);
+  CHECK(pool_stats().live_bytes == bytes);
+  for (const bool is_view : {false, true}) {  // the handle and the view keep their values
+    const Tensor kept = is_view ? slice(x.grad(), 0, 0, 2) : x.grad();
+    const V before = values(kept);
+    backward(sum(x));
+    CHECK(values(kept) == before);
+    CHECK(values(x.grad()) == V{before[0] + 1, before[1] + 1});
+    CHECK(!x.grad().shares_storage(kept));
+  }
+  const double* const last = place();
+  backward(sum(x), {.create_graph = true});
+  CHECK(place() != last);
+  // A .grad that has a graph, or is a leaf, stays part of it.
+  for (const Tensor& given : {leaf({1, 1}), leaf({1, 1}) * 1.0}) {
+    x.set_grad(given);
+    backward(sum(x));
+    CHECK(values(x.grad()) == V{2, 2});
+    CHECK(values(given) == V{1, 1});
+    x.set_grad(leaf({5, 5}) * 1.0);
+    backward(sum(x));
+    CHECK(values(x.grad()) == V{6, 6});
+  }
+  // A hook that returns .grad itself as the gradient.
+  x.zero_grad();
+  backward(sum(x));
+  x.register_hook([&](const Tensor&) { return x.grad(); });
+  backward(sum(x));
+  CHECK(values(x.grad()) == V{2, 2});
+}
+
 // Returns a loss that depends on weights w and b, which all threads share. A hook calls grad()
 // during the backward pass.
 Tensor loss_of_shared(const Tensor& w, const Tensor& b, double scale) {

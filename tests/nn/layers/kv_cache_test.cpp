@@ -161,6 +161,8 @@ TEST_CASE("a cleared cache starts again and never reads its old contents") {
     KVCache cache = model.cache();
     const Tensor nan = heed::autograd::full({1, 2, kContext, 4}, std::nan(""), float64);
     for (std::int64_t layer = 0; layer < 2; ++layer) cache.append(layer, nan, nan);
+    CHECK(cache.length() == 0);
+    cache.end_pass();
     CHECK(cache.length() == kContext);
     cache.clear();
     CHECK(cache.length() == 0);
@@ -174,19 +176,60 @@ TEST_CASE("a forward pass that throws does not change the cache") {
   const Tensor ids = random_ids(1), full = model.forward(ids);
   KVCache cache = model.cache();
   model.forward(slice(ids, 1, 0, 4), {.cache = &cache});
-  Probe probe;
-  probe.replace("blocks.1.attn.hook_q",
-                [](const Tensor&) -> Tensor { throw ValueError("the second layer fails"); });
-  CHECK_THROWS_WITH(model.forward(slice(ids, 1, 5, 9), {.probe = &probe, .cache = &cache}),
-                    Contains("the second layer fails"));
+  for (const char* site : {"hook_embed", "blocks.1.attn.hook_q", "blocks.1.hook_resid_post",
+                           "blocks.0.attn.hook_z", "blocks.1.attn.hook_pattern"}) {
+    Probe probe;
+    probe.replace(site, [](const Tensor&) -> Tensor { throw ValueError("the hook fails"); });
+    CHECK_THROWS_WITH(model.forward(slice(ids, 1, 5, 9), {.probe = &probe, .cache = &cache}),
+                      Contains("the hook fails"));
+    CHECK(cache.length() == 4);
+  }
+  Probe misspelled;
+  misspelled.record("blocks.1.attn.hook_x");
+  CHECK_THROWS_WITH(model.forward(slice(ids, 1, 5, 9), {.probe = &misspelled, .cache = &cache}),
+                    Contains("no forward pass reached 'blocks.1.attn.hook_x'"));
+  CHECK_ERROR(ValueError, model.forward_from(1, zeros({1, 1, 8}, float64), {.cache = &cache}),
+              "Transformer: a KV cache needs a pass through all blocks, got a pass from block 1");
   CHECK(cache.length() == 4);
   const Tensor rest = model.forward(slice(ids, 1, 4, 9), {.cache = &cache});
   CHECK(relative_distance(rest, slice(full, 1, 4, 9)) <= 1e-12);
 }
 
+TEST_CASE("left padding needs positions that do not count from the first key") {
+  const NoGrad guard;
+  const Tensor ids = random_ids(2);
+  const std::vector<std::int64_t> lengths = {kContext - 2, kContext};
+  const Tensor right = KeepMask::padding(lengths, kContext).tensor(),
+               left = index_select(
+                   right, 3, from_data(std::vector<std::int64_t>{8, 7, 6, 5, 4, 3, 2, 1, 0}, {9}));
+  for (const Positions positions : kAllPositions) {
+    CAPTURE(int(positions));
+    Transformer::Options o = tiny();
+    o.positions = positions;
+    const Transformer model = random_model(o);
+    const auto logits = [&](const Tensor& keep) {
+      return model.forward(ids, {.keep = KeepMask(keep)});
+    };
+    if (positions == Positions::kLearned || positions == Positions::kSinusoidal)
+      CHECK_ERROR(ValueError, logits(left),
+                  "Transformer: the keep-mask leaves out 2 keys at the start of one sequence and 0 "
+                  "of another (left padding), but learned and sinusoidal positions count from the "
+                  "first key; pad at the end (KeepMask::padding), or use rope, alibi or no "
+                  "positions");
+    else  // the same logits as those of the sequence without its padding
+      CHECK(relative_distance(slice(slice(logits(left), 0, 0, 1), 1, 2, kContext),
+                              model.forward(slice(slice(ids, 0, 0, 1), 1, 2, kContext))) <= 1e-12);
+    CHECK(all(isfinite(slice(logits(right), 1, 0, 1))).item() == 1);
+    // A key that no sequence may read is not padding.
+    CHECK(all(isfinite(slice(logits(slice(left, 0, 0, 1)), 1, 2, 9))).item() == 1);
+  }
+}
+
 TEST_CASE("for probe and keep-mask, cached and new tokens form one row of keys") {
   const NoGrad guard;
-  const Transformer model = random_model(tiny());
+  Transformer::Options o = tiny();
+  o.positions = Positions::kRope;
+  const Transformer model = random_model(o);
   const Tensor ids = random_ids(2);
   // The first two tokens of sequence 0 are padding.
   Tensor keep = heed::autograd::full({2, 1, 1, kContext}, 1, bool8);

@@ -58,6 +58,16 @@ err_has "; stopped"
 expect 0 "${prompt[@]}" --stop "${text:4:1}" --json; out_has '"stopped":true'
 refuses 2 "stop: '!'" "${prompt[@]}" --stop '!'
 refuses 2 "give --prompt " generate reverse
+# --- export and import, and a state that is damaged or has a size of 1 TB
+expect 0 export reverse --names transformerlens --out x.safetensors
+expect 0 import x.safetensors --out imported; ok test "$(weights_of reverse)" == "$(weights_of imported)"
+expect 0 train --from imported "${small[@]}" --out again
+cp -r reverse bad; flip_bit bad/state.safetensors
+for try in 1 2; do
+  for words in "info bad" "eval bad" "study bad" "generate bad --prompt a" "train --resume bad --steps 9" \
+    "export bad --names torch --out y.safetensors"; do refuses 4 "cannot read bad/state.safetensors" $words; done
+  truncate -s 1T bad/state.safetensors
+done
 for task in text lines; do
   expect 0 tasks $task; out_has "heed train --$task FILE"
   expect 0 tasks $task --json; is_json_line; out_has "\"task\":\"$task\""

@@ -196,39 +196,33 @@ std::optional<double> Shards::set_gradients(Transformer& model, const Batch& bat
   check<ValueError>(batch.inputs.size(0) % shards == 0, "shards", shards,
                     " does not divide the batch of ", batch.inputs.size(0), "; choose a divisor");
   while (std::ssize(groups_) < groups)
-    groups_.push_back({groups_.empty() ? std::nullopt : std::optional(clone(model)), {}, {}});
+    groups_.push_back({groups_.empty() ? std::nullopt : std::optional(clone(model)), {}});
   // Sums the shards of a group as a binary tree: after shard i, adds the sums of all subtrees that
   // are now complete.
   const auto sum_group = [&](std::int64_t g) {
     Group& group = groups_[std::size_t(g)];
     Transformer& mine = group.own ? *group.own : model;
-    try {
-      group.sum = {}, group.error = nullptr;
-      if (group.own) share_parameters(model, mine);
-      for_each_tensor(mine, [](Tensor& p) { p.zero_grad(); });
-      PoolVector<ShardGradients> sums;
-      for (std::int64_t i = 0; i < own / groups; ++i) {
-        const std::int64_t shard = first + g * (own / groups) + i;
-        std::optional<Generator> of_shard;
-        if (shards > 1 && config.model.attention.dropout > 0)
-          of_shard = shard_dropout(config.seed, step, shard);
-        sums.push_back(shard_gradients(mine, batch, shard, shards, of_shard ? *of_shard : dropout));
-        for (std::int64_t n = i + 1; n % 2 == 0; n /= 2) {
-          add(sums[sums.size() - 2], sums.back());
-          sums.pop_back();
-        }
+    group.sum = {};
+    if (group.own) share_parameters(model, mine);
+    for_each_tensor(mine, [](Tensor& p) { p.zero_grad(); });
+    PoolVector<ShardGradients> sums;
+    for (std::int64_t i = 0; i < own / groups; ++i) {
+      const std::int64_t shard = first + g * (own / groups) + i;
+      std::optional<Generator> of_shard;
+      if (shards > 1 && config.model.attention.dropout > 0)
+        of_shard = shard_dropout(config.seed, step, shard);
+      sums.push_back(shard_gradients(mine, batch, shard, shards, of_shard ? *of_shard : dropout));
+      for (std::int64_t n = i + 1; n % 2 == 0; n /= 2) {
+        add(sums[sums.size() - 2], sums.back());
+        sums.pop_back();
       }
-      group.sum = std::move(sums[0]);
-    } catch (...) {
-      group.error = std::current_exception();
     }
+    group.sum = std::move(sums[0]);
   };
   if (shards_need_teams(config, vocab, classes))
     parallel_teams(groups, std::cref(sum_group));  // a copy would allocate
   else
     parallel_for(groups, 1, [&](std::int64_t g, std::int64_t) { sum_group(g); });
-  for (std::int64_t g = 0; g < groups; ++g)
-    if (groups_[std::size_t(g)].error) std::rethrow_exception(groups_[std::size_t(g)].error);
   add_groups(groups);
   ShardGradients sum = std::move(groups_[0].sum);
   if (ranks && ranks->sum_gradients(sum) & kLeft) return std::nullopt;

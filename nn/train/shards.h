@@ -8,7 +8,6 @@
 //   memory.
 #pragma once
 
-#include <exception>
 #include <limits>
 #include <optional>
 #include <vector>
@@ -82,8 +81,7 @@ class Shards {
   /// `dropout` is the stream for the dropout of a batch in one shard; otherwise each shard has the
   /// stream shard_dropout(config.seed, step, shard). If the calling thread has an OpObserver, it
   /// computes all shards, because an observer sees only the ops of its thread. Throws ValueError
-  /// unless config.shards divides the number of sequences, and the error of the lowest shard that
-  /// throws one.
+  /// unless config.shards divides the number of sequences, and the error of a shard.
   std::optional<double> set_gradients(Transformer& model, const Batch& batch,
                                       const RunConfig& config, std::int64_t step,
                                       Generator& dropout, RankSession* ranks = nullptr);
@@ -99,7 +97,6 @@ class Shards {
     // group uses the model itself.
     std::optional<Transformer> own;
     ShardGradients sum;
-    std::exception_ptr error;
   };
   double free_bytes_;
   std::vector<Group> groups_;

@@ -32,8 +32,6 @@ Generator stream(std::int64_t seed, Stream which) {
   return stream_of(std::uint64_t(seed) * 4 + std::uint64_t(which));
 }
 
-bool all_zero(const Tensor& x) { return all(eq(x, 0.0)).item() != 0; }
-
 // Reduces config.batch to the size of the task's training set if it is larger. Task::sample() never
 // returns more sequences than the training set has, and config.toml and tokens/s must state the
 // true number.
@@ -231,13 +229,9 @@ std::string Trainer::find_non_finite(const Batch& batch) {
 std::vector<std::string> Trainer::parameters_without_gradient() const {
   std::vector<std::string> names;
   for (const NamedTensor& p : parameters(model))
-    if (!p.tensor.grad().defined() || all_zero(p.tensor.grad())) names.push_back(p.name);
+    if (const Tensor g = p.tensor.grad(); !g.defined() || all(eq(g, 0.0)).item() != 0)
+      names.push_back(p.name);
   return names;
-}
-
-MetricsRow& Trainer::row_of(std::int64_t step) {
-  if (history_.empty() || history_.back().step != step) history_.emplace_back(step);
-  return history_.back();
 }
 
 bool Trainer::evaluated() const {
@@ -251,7 +245,8 @@ Evaluation Trainer::evaluate(bool all, const ProgressCallback& progress) {
   std::optional<Evaluation> train;
   if (config_.eval_train > 0 && task->holds_out())
     train = evaluate_training(model, *task, config_.eval_train, progress);
-  MetricsRow& row = row_of(steps_done);
+  if (history_.empty() || history_.back().step != steps_done) history_.emplace_back(steps_done);
+  MetricsRow& row = history_.back();
   row.eval_loss = e.loss;
   row.eval_optimal = e.optimal.value_or(kNan);
   row.eval_accuracy = e.accuracy.value_or(kNan);

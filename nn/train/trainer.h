@@ -112,7 +112,6 @@ class Trainer {
   // `is_new` is false if the weights will be those of a snapshot, and config.from is not read.
   Trainer(const RunConfig& config, std::unique_ptr<Task> own, bool is_new);
   std::string find_non_finite(const Batch& batch);
-  MetricsRow& row_of(std::int64_t step);
 
   Shards shards_;
   Generator data_, dropout_;

@@ -45,12 +45,9 @@ RunConfig tiny_in_shards(std::int64_t shards) {
 
 double largest_difference(const Transformer& a, const Transformer& b) {
   double largest = 0;
-  const auto x = parameters(const_cast<Transformer&>(a)),
-             y = parameters(const_cast<Transformer&>(b));
-  for (std::size_t i = 0; i < x.size(); ++i) {
-    const auto u = x[i].tensor.to_vector<double>(), v = y[i].tensor.to_vector<double>();
-    for (std::size_t k = 0; k < u.size(); ++k) largest = std::max(largest, std::abs(u[k] - v[k]));
-  }
+  const auto x = parameters(a), y = parameters(b);
+  for (std::size_t i = 0; i < x.size(); ++i)
+    largest = std::max(largest, max(abs(x[i].tensor - y[i].tensor)).item());
   return largest;
 }
 

@@ -28,8 +28,9 @@ std::string first_non_finite(const Tensor& x) {
 
 std::string first_non_finite(const std::vector<NamedTensor>& tensors) {
   for (const NamedTensor& t : tensors)
-    if (const std::string bad = first_non_finite(t.tensor); !bad.empty())
-      return t.name + " is " + bad;
+    if (is_floating(t.tensor.dtype()))
+      if (const std::string bad = first_non_finite(t.tensor); !bad.empty())
+        return t.name + " is " + bad;
   return "";
 }
 

@@ -13,8 +13,8 @@ namespace heed::nn {
 /// "nan at [3, 5]". Returns "" if all elements are finite. Throws DTypeError unless x is float32 or
 /// float64.
 std::string first_non_finite(const autograd::Tensor& x);
-/// Returns name, value and index of the first such element of the tensors, such as "tok.weight is
-/// nan at [3, 5]", or "". Throws the same errors.
+/// Returns name, value and index of the first such element of the tensors of floating-point
+/// numbers, such as "tok.weight is nan at [3, 5]", or "".
 std::string first_non_finite(const std::vector<NamedTensor>& tensors);
 
 }  // namespace heed::nn

@@ -146,10 +146,6 @@ std::optional<fs::file_time_type> RunFolder::last_saved() const try {
   return {};
 }
 
-RunFolder::Metadata RunFolder::metadata() const {
-  return load_metadata(file(has_state() ? kState : kModel).string());
-}
-
 RunConfig RunFolder::config_in(const Metadata& metadata) const {
   const auto saved = metadata.find(kConfigKey);
   const bool is_saved = saved != metadata.end();
@@ -174,11 +170,11 @@ RunConfig RunFolder::config_in(const Metadata& metadata) const {
   }
 }
 
-RunConfig RunFolder::config() const { return config_in(metadata()); }
+RunConfig RunFolder::config() const { return summary().config; }
 
 RunSummary RunFolder::summary() const {
-  const Metadata metadata = this->metadata();
   const std::string path = file(has_state() ? kState : kModel).string();
+  const Metadata metadata = load_metadata(path);
   const Snapshot header = read_header(metadata, path);
   RunSummary s{.config = config_in(metadata),
                .finished = header.finished,

@@ -68,7 +68,7 @@ class RunFolder {
   static constexpr const char* kLossPicture = "loss.png";     ///< loss curves
   static constexpr const char* kAttentionPicture = "attention.png";  ///< attention patterns
   static constexpr const char* kCheckpoints = "checkpoints";         ///< directory of checkpoints
-  /// Names of all files directly inside the directory; kState is the first.
+  /// Names of all files directly inside the directory.
   static constexpr const char* kFiles[] = {kState,   kConfig,      kModel,           kBest,
                                            kMetrics, kLossPicture, kAttentionPicture};
   /// Returns whether a run has files of this name, such as "loss.png" or
@@ -146,7 +146,6 @@ class RunFolder {
 
  private:
   using Metadata = std::map<std::string, std::string>;
-  Metadata metadata() const;
   RunConfig config_in(const Metadata& metadata) const;
   std::vector<std::string> names() const;
   void remove_others(std::set<std::string> kept) const;

@@ -106,13 +106,6 @@ void check_best(const Snapshot& s) {
                  ", but the history does not contain it", kDamaged);
 }
 
-void check_finite(const Snapshot& s) {
-  for (const NamedTensor& t : s.tensors) {
-    const std::string bad = is_floating(t.tensor.dtype()) ? first_non_finite(t.tensor) : "";
-    check<IoError>(bad.empty(), s.origin, t.name, " is ", bad, kDamaged);
-  }
-}
-
 }  // namespace
 
 std::string metadata_of(const SafeTensors& file, const std::string& key) {
@@ -200,7 +193,8 @@ Snapshot read_snapshot(const SafeTensors& file, const RunConfig& config) {
   std::erase_if(s.tensors, [](const NamedTensor& t) {
     return t.name == kHistory || t.name.starts_with(kLog);
   });
-  check_finite(s);
+  const std::string bad = first_non_finite(s.tensors);
+  check<IoError>(bad.empty(), file.path, bad, kDamaged);
   const std::int64_t rows_done = s.history.empty() ? 0 : s.history.back().step;
   check<IoError>(rows_done == s.step, file.path, "the step is ", s.step,
                  ", but the history ends with step ", rows_done, kDamaged);

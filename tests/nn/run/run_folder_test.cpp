@@ -89,7 +89,7 @@ TEST_CASE("a run on a text needs the text for evaluation and resume, but not for
                     Contains("move it back") && !Contains("resume"));
 }
 
-TEST_CASE("a state that is damaged is rejected, and one of another machine causes a warning") {
+TEST_CASE("a state of another machine causes a warning") {
   Folder folder;
   RunFolder(folder.path()).save(Trainer(tiny_run()).snapshot());
   const fs::path state = folder / "state.safetensors";
@@ -97,13 +97,6 @@ TEST_CASE("a state that is damaged is rejected, and one of another machine cause
   const std::vector<std::string> warnings = warnings_of(folder.path());
   REQUIRE(warnings.size() == 1);
   CHECK_THAT(warnings[0], Contains("ABACUS"));
-  for (const char* key : {"data_stream", "dropout_stream", "step", "best_step"}) {
-    const SafeTensors good = load_safetensors(state.string());
-    change_metadata(state, key, "12x");
-    CHECK_THROWS_AS(RunFolder(folder.path()).resume(), IoError);
-    CHECK_THROWS_WITH(RunFolder(folder.path()).resume(), Contains(state.string()));
-    save_safetensors(state.string(), good.tensors, good.metadata);
-  }
 }
 
 // The files that this test changes are written with a correct checksum.
@@ -124,6 +117,8 @@ TEST_CASE("the parts of a state must be consistent") {
     return refusal(changed);
   };
   CHECK(refusal(good).empty());
+  for (const char* key : {"data_stream", "dropout_stream", "step", "best_step"})
+    CHECK_THAT(with(key, "12x"), Contains(path.string()));
   CHECK_THAT(with("step", "5"), Contains("the step is 5, but the history ends with step 6"));
   CHECK_THAT(with("step", "9223372036854775807"), Contains("the history ends with step 6"));
   CHECK_THAT(with("best_step", "4"), Contains("but the history does not contain it"));

@@ -33,20 +33,7 @@ for line in "$parts = 1" "[$parts]"; do
   expect 0 info many; out_has "config.toml:1: a key or section has more than"
 done
 
-# --- a device or a file that is too long instead of a configuration file. inputs_test.py tests pipes
-for file in /dev/zero /dev/urandom; do
-  what="heed train --config $file"
-  timeout 1000 "$heed" train --config $file > out 2> err
-  ok test $? == 4; err_has "$file: it is not a regular file"
-done
-# One run has a pipe instead of metrics.csv, another run has a pipe instead of its state.
-mkdir fifo; cp -r saved fifo/rows; unfinish fifo/rows; cp -r saved fifo/state; rm fifo/rows/metrics.csv fifo/state/state.safetensors
-mkfifo fifo/rows/metrics.csv fifo/state/state.safetensors pipe.safetensors
-for command in "info fifo" "info fifo/state" "plot pipe.safetensors"; do
-  what="heed $command"
-  # shellcheck disable=SC2086
-  timeout 1000 "$heed" $command --json > out 2> err; ok test $? != 124; ok grep -q "it is not a regular file" out err
-done
+# --- a file that is too long instead of a configuration file. inputs_test.py and hostile_test.py test pipes and devices
 head -c 1000001 /dev/zero | tr '\0' '#' > long.toml
 refuses 4 "long.toml: it has more than 1000000 bytes" train --config long.toml
 mv run/config.toml kept; cp long.toml run/config.toml

@@ -132,17 +132,11 @@ header large.safetensors '{"m":{"dtype":"F64","shape":[1,1],"data_offsets":[0,8]
 printf '\x1d\x4a\x9c\xf4\x87\x82\x07\x48' >> large.safetensors
 refuses 2 "1e+39 is out of range for float32" plot large.safetensors
 
-# --- a study goes into a new directory, and follows or replaces no link. faults_test.sh tests kills
+# --- a study goes into a new directory. hostile_test.py tests links, and faults_test.sh kills
 has_file runs/reverse-1/study-2/arrays.safetensors
 refuses 2 "--out looked is not empty; choose a new directory, such as looked-2" study runs/reverse-1 --out looked
 refuses 2 "--out pairs.txt is not a directory; choose a new directory, such as pairs.txt-2" study runs/reverse-1 --out pairs.txt
 refuses 2 "unknown option --overwrite: it was removed; each result has a new directory" study again --overwrite
-mkdir own victim; cp runs/reverse-1/*.safetensors own; echo mine | tee victim/dS.png > own/notes.txt
-# Versions until 0.1 removed the files that heed-files.txt lists.
-printf 'heed study 1\nstate.safetensors\nnotes.txt\ncomplete\n' | tee own/heed-files.txt > victim/heed-files.txt
-ln -s . own/study; ln -s ../victim own/study-2; cp -r own own-before; cp -r victim victim-before
-expect 0 study own --prompt abcdefghijklmnop; has_file own/study-3/arrays.safetensors; ok rm -r own/study-3
-ok diff --no-dereference -r own own-before; ok diff -r victim victim-before
 echo mine > mine; ln -sf mine words.png
 refuses 4 "cannot write words.png: it is a symbolic link; choose another file with --out" plot words.safetensors
 ok test "$(cat mine)" == mine; ok rm words.png

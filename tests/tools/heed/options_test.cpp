@@ -109,7 +109,7 @@ const std::map<std::string, std::vector<BadValue>>& bad_texts() {
 std::vector<BadValue> bad_values(const std::string& command, const nn::Setting& s) {
   std::vector<BadValue> list = {{""}};  // --OPTION= without a value
   if (s.may_be_empty) list.clear();
-  if (s.kind == Kind::kSwitch) return {{"maybe"}};
+  if (s.kind == Kind::kSwitch) return {{"maybe"}, {""}};
   if (s.kind == Kind::kInteger || s.kind == Kind::kReal) {
     for (const char* value : {"x", "nan", "1e999", "12abc"}) list.push_back({value});
     if (s.kind == Kind::kInteger) list.push_back({"0.5"});

@@ -6,7 +6,7 @@ directory `victim` of the user and a run `good`.
 - No entry of `victim` and `good` changes, and no file of the user in the run directory.
 - A command that reads a run changes no entry of it.
 - The exit code is 0 to 4, after at most 20 s and with at most 500 MB of memory. After 0, files of r are no links.
-Usage: hostile_test.py PATH-TO-HEED [PATTERN of "DIRECTORY COMMAND"]
+Usage: hostile_test.py PATH-TO-HEED
 """
 
 import concurrent.futures
@@ -18,7 +18,6 @@ import shutil
 import stat
 import struct
 import subprocess
-import sys
 import tempfile
 import threading
 
@@ -222,8 +221,6 @@ def attack(directory):
     """Calls all commands on a hostile run directory. Returns the failures, as texts, and the number of checks."""
     failures, checks = [], 0
     for command, line in COMMANDS.items():
-        if not re.search(PATTERN, f"{directory} {command}"):
-            continue
         with tempfile.TemporaryDirectory() as here:
             os.chdir(here)
             for name in ("victim", "good"):
@@ -242,6 +239,7 @@ def attack(directory):
                 "files of r": before[2].items() <= after[2].items(),
                 f"links {followed}": not followed,
                 "exit code": code in CODES.get((directory, command), CODES.get(directory, range(5))),
+                "note": directory != "NaN moments" or command != "eval" or "has no checksum" in text,
                 f"memory {megabytes:.0f} MB": megabytes < 500 and "a bug in heed" not in text,
             }
             checks += len(results)
@@ -250,7 +248,6 @@ def attack(directory):
     return failures, checks
 
 
-PATTERN = sys.argv[2] if len(sys.argv) > 2 else ""
 with tempfile.TemporaryDirectory() as BASE:
     os.chdir(BASE)
     heed("train", "markov", *TINY, "--steps", 2, "--save-every", 1, "--out", "run")

@@ -16,17 +16,7 @@ ok grep -q 'seed = 2' run/config.toml
 ln -s run by-name
 expect 0 train reverse "${small[@]}" --seed 4 --out by-name --overwrite; ok grep -q 'seed = 4' run/config.toml
 
-# --- until the first save of the new run, the old run is complete. Creating a large model takes long
 expect 0 train reverse "${small[@]}" --out old
-cp -r old saved
-"$heed" train reverse --layers 24 --heads 16 --d-model 1024 --out old --overwrite > /dev/null 2>&1 &
-pid=$!
-sleep 0.02
-cp -r old during
-kill -KILL $pid
-wait $pid 2> /dev/null
-what="heed train --overwrite, before its first save"
-ok diff -r during saved; ok diff -r old saved
 # A kill between the first save and the removal of the old files: the run is new, and a resume removes the old files.
 expect 0 train reverse "${small[@]}" --seed 5 --steps 0 --out new
 cp -r old between; cp new/state.safetensors between/; mkdir -p between/checkpoints; cp old/model.safetensors between/checkpoints/000004.safetensors
@@ -35,8 +25,6 @@ edit_state between 'nsteps = 9' 'nsteps = 0'
 expect 0 eval between --sequences 4; out_has "step 0"; refuses 4 "has no checkpoints" study between --over-time
 expect 0 train --resume between --steps 2 --quiet; ok test ! -e between/checkpoints/000004.safetensors
 ok grep -q 'seed = 5' between/config.toml
-expect 0 train --resume old --steps 5 --quiet
-ok test -z "$(find old -name '*.tmp*')"
 
 # --- if a directory contains only temporary files of a killed run, it can be used as an output directory
 dead=$(bash -c 'echo $$')
@@ -77,15 +65,4 @@ what="heed train, SIGTERM"; ok test $code == 130
 expect 0 info .; out_has "1000000"
 expect 0 train reverse "${small[@]}" --out busy --overwrite
 
-# --- a replaced file keeps its permissions: each command writes its files twice
-expect 0 train reverse "${tiny[@]}" --steps 2 --quiet --save-every 1 --out modes
-for command in "plot modes/model.safetensors --name tok.weight --out modes.png" \
-  "export modes --names transformerlens --out modes.safetensors" "train --resume modes --quiet --steps"; do
-  for steps in 3 4; do
-    find modes* -type f -exec chmod 600 {} + -exec touch -d 2001-01-01 {} +
-    # shellcheck disable=SC2086
-    expect 0 $command $([[ $command == *--steps ]] && echo $steps)
-  done
-  ok test -z "$(find modes* -type f -newermt 2001-01-02 -perm /077 ! -name 000004.safetensors)"
-done
 end_of_checks

@@ -252,16 +252,6 @@ class Model(unittest.TestCase):
             change(module)
             self.refused_save(RuntimeError, f"(?s){text}", module, new)
 
-    def test_a_file_is_written_whole_or_not_at_all(self):
-        file = self.folder / "x.safetensors"
-        with full_disk(1000), self.assertRaisesRegex(OSError, "File too large"):
-            _safetensors.write(file, {"x": torch.ones(1000).numpy()}, {})
-        self.assertEqual(list(self.folder.iterdir()), [self.text])
-        _safetensors.write(file, {"x": torch.ones(3).numpy()}, {})
-        with self.assertRaisesRegex(FileExistsError, "x.safetensors"):
-            _safetensors.write(file, {"x": torch.zeros(3).numpy()}, {})
-        self.assertEqual(_safetensors.read(file)[0]["x"].tolist(), [1, 1, 1])
-
     def test_a_killed_save_leaves_no_run(self):
         runs, module = self.folder / "runs", heed.torch.load(self.train())
         kills = [f"{point} {file}" for file in ("config", "model") for point in ("fsync", "replace")]
@@ -286,7 +276,7 @@ class Model(unittest.TestCase):
     def test_damaged_files(self):
         run = self.train()
         file, config = run / "state.safetensors", run / "config.toml"
-        data, text, draw = file.read_bytes(), config.read_text(), random.Random(1)
+        text, draw = config.read_text(), random.Random(1)
         exported = self.folder / "x.safetensors"
         call("export", run, "--names", "transformerlens", "--out", exported)
         for path, weights in ((run, file), (run / "best.safetensors",) * 2, (exported, exported)):
@@ -297,16 +287,6 @@ class Model(unittest.TestCase):
                     heed.torch.load(path)
             weights.write_bytes(intact)
             heed.torch.load(path)
-        for _ in range(200):
-            damaged = bytearray(data[: draw.choice([len(data), draw.randrange(len(data))])])
-            for _ in range(draw.randrange(3)):
-                damaged[draw.randrange(min(len(damaged), 3000))] = draw.randrange(256)
-            file.write_bytes(damaged)
-            try:
-                heed.torch.load(run)
-            except (heed.Error, ValueError, RuntimeError):
-                continue
-            self.assertTrue(damaged == data or b"heed_checksum" not in damaged)
         file.unlink()
         file = run / "model.safetensors"
         arrays, _ = _safetensors.read(file)

@@ -112,7 +112,8 @@ Tensor from_data(const std::vector<bool>& values, const Shape& shape) {
 }
 
 Tensor tensor(double value, DType dtype) { return full({}, value, dtype); }
-Tensor tensor(std::initializer_list<double> values, DType dtype) {
+template <>
+Tensor tensor<double>(std::initializer_list<double> values, DType dtype) {
   return from_doubles(std::span(values.begin(), values.size()), {std::int64_t(values.size())},
                       dtype);
 }

@@ -67,7 +67,8 @@ Tensor from_data(const std::vector<bool>& values, const Shape& shape);
 /// Returns a tensor of rank 0, 1 or 2 with the listed values, for example
 /// tensor({{1, 2}, {3, 4}}). Throws ShapeError if the rows have different lengths.
 Tensor tensor(double value, DType dtype = float32);
-Tensor tensor(std::initializer_list<double> values, DType dtype = float32);
+template <class T = double>  // so that the next function is preferred for {{1}}
+Tensor tensor(std::initializer_list<std::type_identity_t<T>> values, DType dtype = float32);
 Tensor tensor(std::initializer_list<std::initializer_list<double>> rows, DType dtype = float32);
 ///@}
 

@@ -172,6 +172,7 @@ TEST_CASE("errors of creation functions") {
                     "empty: shape [1073741824, 1073741824] has more than 2^40 elements");
   CHECK_THROWS_WITH(from_data(std::vector<double>{1, 2, 3}, {2, 2}),
                     "from_data: shape [2, 2] holds 4 values, got 3");
+  CHECK(tensor({{1}}).shape() == Shape{1, 1});
   CHECK_THROWS_WITH(tensor({{1, 2}, {3}}), "tensor: rows differ in length: 2 and 1");
   CHECK_THROWS_WITH(arange(0, 5, 0),
                     "arange: needs a finite range and a finite step other than 0, got 0 to 5 by 0");

@@ -24,6 +24,10 @@ std::optional<std::size_t> find_difference(const Values& got, const Values& expe
                                            const std::function<Values()>& noise,
                                            const Values* scale = nullptr);
 
+/// Returns f.x with each input in reversed order. Unless `all` is true, an input whose rows are all
+/// in ascending or all in descending order, such as a grid, stays as it is.
+Values reversed_inputs(const CheckedFunction& f, bool all);
+
 /// Returns the name of element k of arrays of these shapes, such as "input 0 at [3]" for the kind
 /// "input".
 std::string element_name(const char* kind, const std::vector<Shape>& shapes, std::size_t k);

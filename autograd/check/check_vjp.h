@@ -105,6 +105,10 @@ CheckReport check_derivatives(const Derivatives<T>& f, const std::vector<std::ve
 /// element), or if the gradient of zero cotangents is not zero. Therefore forward and backward must
 /// not keep state between calls.
 ///
+/// If forward changes with an input only in jumps, as rounding does, the verdict is kVacuous. A
+/// right gradient is also compared in one random direction at the point with the inputs in reversed
+/// order, because a backward that uses stored values of an earlier forward may be right only at x.
+///
 /// If the verdict is kWrong, CheckReport::diagnosis names the mistake, if one of a short list
 /// explains the gradient. For this, forward runs again for some of the entries: for all of them if
 /// the mistake concerns the gradients of the outputs.

@@ -26,6 +26,10 @@ constexpr double kGivenNoise = 0x1p11;
 // largest element. Results may differ by 4 times the noise (find_difference()), because additions
 // may run in another order.
 constexpr double kUnequal = 0x1p16;
+// A change of an output is a jump if it is at least this fraction of a change far away, after its
+// distance was halved so many times. In float, the fraction is 2^9 times as large.
+constexpr double kJump = 0x1p-20;
+constexpr int kHalvings = 45;
 
 // Returns the smallest power of two above |x|, or 1 if x is 0.
 double power_of_two_above(double x) {
@@ -207,12 +211,11 @@ bool Checker::prepare() {
   const auto bad = std::find_if(y.begin(), y.end(), is_not_finite);
   if (bad != y.end())
     fail("not finite: " + output_name(std::size_t(bad - y.begin())) + "; choose other inputs");
-  if (const Values again = f_.forward(f_.x); report_.ok() && again != y) {
-    report_.add_spread(again, y);
-    if (find_difference(again, y, f_.outputs, f_,
-                        [&] { return limited(noise_of_forward(), y, kUnequal * f_.roundoff()); }))
-      fail("a second run of " + f_.names.forward + " returns different bits; fix its random seed");
-  }
+  if (const Values again = f_.forward(f_.x);
+      report_.ok() && again != y && find_difference(again, y, f_.outputs, f_, [&] {
+        return limited(noise_of_forward(), y, kUnequal * f_.roundoff());
+      }))
+    fail("a second run of " + f_.names.forward + " returns different bits; fix its random seed");
   if (report_.ok()) add_cotangents(y.size());
   if (!report_.ok()) return false;
   check_linearity();
@@ -292,7 +295,6 @@ void Checker::run_backward(const Values& v) {
     fail("not finite: the gradient of " + at + "; correct " + f_.names.backward +
          ", or choose other inputs");
   if (const Values again = gradient_for(v); report_.ok() && again != g) {
-    report_.add_spread(again, g);
     if (const auto k = find_difference(again, g, f_.inputs, f_, [&] {
           return limited(noise_of_backward(v, g), g, kUnequal * f_.roundoff());
         }))
@@ -346,6 +348,55 @@ void Checker::check_calls() {
   };
   const Values y = f_.forward(f_.x);
   autograd::check_calls(f_, {cotangents_[0], y, gradients_[0], noise_, noise}, report_);
+}
+
+void Checker::check_elsewhere() {
+  const Values x = std::exchange(f_.x, reversed_inputs(f_, false));
+  if (x == f_.x) return;
+  const Direction all = random_direction(0, x.size());
+  const OutputSlopes found = slopes(Oracle::kDifferences, all);
+  Values v = cotangents_[0], noise;
+  // The mistake is large. Outputs whose derivatives are not clear are left out.
+  double size = 0;
+  for (std::size_t o = 0; o < v.size(); ++o) {
+    if (found.kink[o] || !(found.error[o] <= std::abs(found.value[o]) / 16)) v[o] = 0;
+    if (v[o] != 0) size = std::hypot(size, v[o] * found.value[o]);
+  }
+  const double by_backward = all.dot(gradient_for(v)),
+               by_differences = std::inner_product(v.begin(), v.end(), found.value.begin(), 0.0);
+  f_.x = x;
+  if (std::abs(by_backward - by_differences) > size / 4)
+    fail("at another point, with each input in reversed order, backward returns " +
+         number_text(by_backward) + " in a random direction, differences give " +
+         number_text(by_differences) + "; does backward use what an earlier forward has stored?");
+}
+
+bool Checker::is_staircase(std::size_t input) {
+  for (const Comparison& e : comparisons_)
+    if (e.input == input && !(e.terms == 0 && std::isfinite(e.tolerance))) return false;
+  const Direction along = random_direction(starts_[input], starts_[input + 1]);
+  const Values y = f_.forward(f_.x);
+  const auto change = [&](double t) {  // the largest change of an output
+    const Values moved = f_.forward(shifted(along, t));
+    double largest = 0;
+    for (std::size_t o = 0; o < y.size(); ++o)
+      if (const double e = std::abs(moved[o] - y[o]); !(e <= largest)) largest = e;
+    return largest;
+  };
+  for (double far = 0.5; far < 1000; far *= -1.5) {
+    const double most = change(far);
+    if (!(most > 0 && std::isfinite(most))) continue;
+    double still = 0, first = most;  // f does not change up to `still`, and by `first` at `far`
+    for (int i = 0; i < kHalvings; ++i) {
+      const double middle = (still + far) / 2, e = change(middle);
+      if (e == 0)
+        still = middle;
+      else
+        far = middle, first = e;
+    }
+    return first >= f_.noise_spread() * kJump * most;
+  }
+  return false;
 }
 
 void Checker::check_by(Oracle oracle) {

@@ -39,6 +39,7 @@ struct ForeignCalls {
   /// `placed` names one array and its layout.
   std::function<Values(const Values& x, const Values* v, const PlacedArray& placed)> call;
   bool single_use = false;   ///< true if backward has refused a second call after one forward
+  bool undefined = false;    ///< true if the last call returned HEED_UNDEFINED
   std::string changed = {};  ///< the first array that a call changed, as text; "" if there is none
 };
 
@@ -194,6 +195,13 @@ class Checker {
   /// Checks the calls of the function, as check_calls() (call_checks.h), at x(). Removes the
   /// comparisons, and all gradients but the first.
   void check_calls();
+  /// Compares the gradient along one random direction at another point: that with the inputs in
+  /// reversed order (reversed_inputs()). A mask that is kept from the first forward is right only
+  /// at x().
+  void check_elsewhere();
+  /// Returns true if no compared output moves with this input near x(), and its first change far
+  /// from x() is a jump.
+  bool is_staircase(std::size_t input);
   /// Returns the gradients, and the right values of the entries that were compared in all of them.
   /// The result refers to this checker.
   ComparedGradient compared_gradient();

@@ -198,7 +198,9 @@ void add_right_where(const Input& x, const std::string& detail, Explanations& ou
 }
 
 void without_mask(const Input& x, Explanations& out) {
-  if (std::ranges::count_if(x.right, [](const auto& r) { return is_zero(r.second); }) > 1)
+  const auto zeros =
+      std::ranges::count_if(x.right, [](const auto& r) { return is_zero(r.second); });
+  if (zeros > 1 && zeros < std::ssize(x.right))
     add_right_where(x, "", out, [&](std::size_t at) { return !is_zero(x.right.at(at)); });
 }
 
@@ -301,14 +303,6 @@ Tensor unsummed(const Tensor& g, const Shape& input, bool last) {
     result = masked_fill(result, expand(others, g.shape()), 0);
   }
   return result;
-}
-
-Diagnosis contiguous_only(std::size_t input, std::int64_t agree, std::int64_t of) {
-  Diagnosis d{.kind = "right only for contiguous input", .input = input, .agree = agree, .of = of};
-  d.text = "likely mistake: " + d.kind + "; input " + std::to_string(input) + ": " +
-           std::to_string(agree) + " of " + std::to_string(of) +
-           " entries are right for another layout";
-  return d;
 }
 
 Diagnosis diagnose(const ComparedGradient& gradient) {

@@ -18,8 +18,8 @@ class Tensor;
 struct Diagnosis {
   /// One of "constant factor", "transposed", "not multiplied by dy", "row sum not subtracted",
   /// "mean not subtracted", "broadcast not summed", "mask not applied", "two inputs exchanged",
-  /// "right only in the first entries", "zero from an index on" or "right only for contiguous
-  /// input". Empty if no kind explains the gradient, or more than one.
+  /// "right only in the first entries" or "zero from an index on". Empty if no kind explains the
+  /// gradient, or more than one.
   std::string kind = {};
   std::optional<double> factor = {};      ///< for "constant factor": given / right gradient
   std::optional<std::size_t> input = {};  ///< the wrong input; empty if there are several
@@ -29,10 +29,6 @@ struct Diagnosis {
   /// entries were compared.
   std::string text = {};
 };
-
-/// Returns the diagnosis of a gradient that is right if all arrays are contiguous, while for
-/// another layout only `agree` of `of` entries are right.
-Diagnosis contiguous_only(std::size_t input, std::int64_t agree, std::int64_t of);
 
 /// A number with the largest error that rounding and finite differences can cause.
 struct Estimate {

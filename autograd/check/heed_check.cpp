@@ -213,7 +213,6 @@ Json to_json(const CheckReport& r) {
           {"moved", moved},
           {"layouts", counts_json(r.layouts)},
           {"repeated", counts_json(r.repeated)},
-          {"spread", r.spread},
           {"seed", r.seed}};
 }
 

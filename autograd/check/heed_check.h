@@ -76,6 +76,10 @@ enum { HEED_SINGLE_USE = 0x5105E };
 /** Code that heed_problem::backward2 returns if the function has no second derivative (PyTorch's
  * once_differentiable). The verdict is then HEED_VACUOUS. */
 enum { HEED_NO_DERIVATIVE = 0x5105F };
+/** Code that any callback may return if it has no result for these inputs, because they are outside
+ * of its domain. Then it writes no results, which count as NaN. If forward returns it for an input
+ * that is not contiguous or lies inside a larger array, this layout of the input is not checked. */
+enum { HEED_UNDEFINED = 0x51060 };
 
 /** An array that heed_check() gives to a callback. At most one array of a call has one of the
  * layouts below, and all others are contiguous. In such a call, NaNs lie between the elements of
@@ -175,7 +179,6 @@ HEED_API const char* heed_report_text(const heed_report* report);
  * null, input or null if several are wrong, agree, of, text (diagnosis.h); or null), mutants,
  * killed, equivalent, moved (input, at, from, to), layouts and repeated (each with passed, of, and
  * not_applicable: texts such as "missing gradient: one output"; passed and of are 0 if unchecked),
- * spread (largest difference of results of equal calls, as a fraction of the largest element),
  * seed, forward_calls, backward_calls. Numbers that are not finite are null. After a failure:
  * verdict ("not checked"), message and the calls. Returns "" if `report` is NULL.
  */

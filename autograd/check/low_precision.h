@@ -32,10 +32,11 @@ constexpr Precision precision_of() {
 ///   by the largest error of `plain`, and the median error divided by the median of `plain`. R must
 ///   be at most 3.
 /// - g = c g* is fitted over all inputs, where g is the result of `given` and g* that of
-///   `reference`. The factor c must be 1 within 4 of its standard errors. This finds a factor that
-///   differs from 1 by less than a rounding. If c of `plain` differs from 1 by more than 4 standard
-///   errors, the part above them is allowed, too: a constant, or a long sum, has the same rounding
-///   error at each input.
+///   `reference`. The factor c must be 1 within 4 of its standard errors and half a rounding,
+///   because intermediate results may be rounded in one direction. This finds a factor that differs
+///   from 1 by less than a rounding. If c of `plain` differs from 1 by more than 4 standard errors,
+///   the part above them is allowed in place of half a rounding, if it is larger: a constant, or a
+///   long sum, has the same rounding error at each input.
 ///
 /// `reference` is itself checked before, in few entries. The verdict is kVacuous if it is missing
 /// (without forward) or not right, if `plain` has errors so large that zeros would be right, or if
@@ -44,10 +45,5 @@ constexpr Precision precision_of() {
 CheckReport check_low_precision(const CheckedFunction& given, const CheckedFunction& plain,
                                 const CheckedFunction& reference, const Precision& type,
                                 const CheckOptions& options);
-
-/// Returns a text if differences of forward by a fixed step of 1e-6 are only a few roundings of the
-/// outputs divided by the step, in a sample of the entries of f.x. Otherwise returns an empty
-/// string.
-std::string rounding_by_step(const CheckedFunction& f, double roundoff);
 
 }  // namespace heed::autograd

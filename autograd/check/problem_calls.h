@@ -116,7 +116,6 @@ class ProblemCalls : public ForeignCalls {
  public:
   ProblemCalls(const heed_problem& p, const CheckedFunction& shapes, Calls& calls)
       : p_(p),
-        stateless_(p.size == 0),  // size is 0 only in the result of as_problem()
         calls_(calls),
         shapes_{shapes.inputs, shapes.outputs},
         inputs_(shapes.inputs),
@@ -134,10 +133,11 @@ class ProblemCalls : public ForeignCalls {
     };
   }
   /// Calls backward. Calls forward before it if the last call of forward had other inputs, or if
-  /// backward refuses a second call after one forward.
+  /// backward refuses a second call after one forward. Returns NaNs if forward is undefined.
   Values backward(const Values& x, const Values& v) {
-    if (!stateless_ && (single_use || !ready_ || !inputs_.changed("input", x).empty()))
-      call(x, nullptr, {});
+    if ((single_use || !ready_ || !inputs_.changed("input", x).empty()) &&
+        (call(x, nullptr, {}), undefined))
+      return Values(x.size(), std::nan(""));
     return call(x, &v, {});
   }
   /// Calls backward2, after forward. Throws NoSecondDerivative if it returns HEED_NO_DERIVATIVE.
@@ -147,7 +147,7 @@ class ProblemCalls : public ForeignCalls {
         p_.backward2(p_.user, inputs_.filled(x), grad_outputs_.filled(v), tangents_.filled(t),
                      by_inputs_.cleared(), by_grad_outputs_.cleared());
     if (code == HEED_NO_DERIVATIVE) throw NoSecondDerivative();
-    count_derivative("backward2", code);
+    finish_derivative("backward2", code);
     Values all = by_inputs_.values();
     for (const double e : by_grad_outputs_.values()) all.push_back(e);
     return all;
@@ -155,15 +155,19 @@ class ProblemCalls : public ForeignCalls {
   /// Calls jvp, after forward.
   Values jvp(const Values& x, const Values& t) {
     call(x, nullptr, {});
-    count_derivative(
+    finish_derivative(
         "jvp", p_.jvp(p_.user, inputs_.filled(x), tangents_.filled(t), by_grad_outputs_.cleared()));
     return by_grad_outputs_.values();
   }
 
  private:
-  void count_derivative(const char* callback, int code) {
+  void finish_derivative(const char* callback, int code) {
     ++calls_.backward;
-    if (code != 0) throw CallbackFailed{callback, code};
+    finish(callback, code);
+  }
+  void finish(const char* callback, int code) {
+    undefined = code == HEED_UNDEFINED;
+    if (code != 0 && !undefined) throw CallbackFailed{callback, code};
   }
 
   // Calls forward or backward with one array in another layout. The gaps are so long that a
@@ -190,25 +194,25 @@ class ProblemCalls : public ForeignCalls {
     if (!v) {
       run_forward(xs);
     } else {
-      if (!stateless_) turn_ = 1 - turn_;
+      turn_ = 1 - turn_;
       result = &gradients_[turn_];
       run_backward(xs, grad_outputs.filled(*v), result->cleared());
       find_changed(grad_outputs.changed("the gradient of output", *v), "backward", kMustKeep);
     }
     find_changed(inputs.changed("input", x), v ? "backward" : "forward", kMustKeep);
-    if (!stateless_ && !earlier_.empty())
+    if (!earlier_.empty())
       find_changed(gradients_[last].changed("the gradient of input", earlier_),
                    v ? "backward" : "forward",
                    ", which an earlier backward returned; it must return a new array");
     Values values = result->values();
-    if (v && !stateless_) earlier_ = values;
+    if (v) earlier_ = values;
     return values;
   }
 
   void run_forward(const heed_array* xs) {
     ++calls_.forward;
-    if (const int code = p_.forward(p_.user, xs, outputs_.cleared()))
-      throw CallbackFailed{"forward", code};
+    finish("forward", p_.forward(p_.user, xs, outputs_.cleared()));
+    ready_ = ready_ && !undefined;
   }
 
   // Calls backward, and again after forward if it refuses a second call after one forward.
@@ -222,7 +226,7 @@ class ProblemCalls : public ForeignCalls {
       run_forward(xs);
       code = call_backward();
     }
-    if (code != 0) throw CallbackFailed{"backward", code};
+    finish("backward", code);
   }
 
   void find_changed(const std::string& array, const char* callback, const char* rule) {
@@ -232,7 +236,6 @@ class ProblemCalls : public ForeignCalls {
   static constexpr const char* kMustKeep = "; it must only read its arguments";
 
   const heed_problem& p_;
-  const bool stateless_;  // true if backward does not depend on calls of forward
   Calls& calls_;
   const std::vector<Shape> shapes_[2];  // of the inputs and of the outputs
   bool ready_ = false;  // true if inputs_ has the inputs of the last call of forward

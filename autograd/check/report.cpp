@@ -38,15 +38,6 @@ void CheckReport::refuse(Verdict why_not, const std::string& why) {
   if (ok()) verdict = why_not, message = why;
 }
 
-void CheckReport::add_spread(const std::vector<double>& a, const std::vector<double>& b) {
-  double difference = 0, largest = 0;
-  for (std::size_t k = 0; k < a.size(); ++k) {
-    difference = std::max(difference, std::abs(a[k] - b[k]));
-    largest = std::max(largest, std::abs(b[k]));
-  }
-  if (difference > 0) spread = std::max(spread, difference / largest);
-}
-
 double CheckReport::error(int o) const {
   double largest = 0;
   for (const Oracle oracle : kAllOracles)
@@ -69,9 +60,6 @@ std::string calls_text(const CheckReport& r) {
   }
   for (const KindCounts* counts : {&r.layouts, &r.repeated})
     for (const std::string& kind : counts->not_applicable) text << kind << "; ";
-  text.precision(2);
-  if (r.spread > 0)
-    text << "equal calls differ by up to " << r.spread << " of the largest element; ";
   return text.str();
 }
 
@@ -111,7 +99,9 @@ std::ostream& operator<<(std::ostream& out, const CheckReport& r) {
   if (const LowPrecision& low = r.low_precision; low.inputs > 0)
     text << "R = " << low.ratio << " (right up to 3), factor " << low.factor << " +- "
          << low.factor_error << " of " << low.inputs << " inputs; ";
-  if (r.mutants > 0)
+  if (r.mutants > 0 && r.equivalent == r.mutants)
+    text << "all " << r.mutants << " wrong versions of the gradient equal the right one there; ";
+  else if (r.mutants > 0)
     text << r.killed << " of " << r.mutants << " wrong versions of the gradient rejected, "
          << r.equivalent << " equivalent; ";
   if (!r.moved.empty())

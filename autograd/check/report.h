@@ -111,10 +111,7 @@ struct CheckReport {
   /// Memory layouts of the arrays. They are checked if all comparisons passed, but not by
   /// gradcheck.
   KindCounts layouts;
-  KindCounts repeated;  ///< kinds of repeated calls, checked as `layouts`
-  /// Largest difference of results of equal calls, as a fraction of their largest element; 0 if
-  /// equal calls return equal bits.
-  double spread = 0;
+  KindCounts repeated;         ///< kinds of repeated calls, checked as `layouts`
   LowPrecision low_precision;  ///< in float16 and bfloat16, instead of compared entries
   /// Name of the second oracle, indexed by order - 1: in check_derivatives, it is another
   /// derivative that the function gave.
@@ -124,8 +121,6 @@ struct CheckReport {
   bool ok() const { return verdict == Verdict::kRight; }
   /// Sets verdict and message if the verdict is still kRight. Otherwise does nothing.
   void refuse(Verdict why_not, const std::string& why);
-  /// Increases `spread` if two results of equal calls differ by more.
-  void add_spread(const std::vector<double>& a, const std::vector<double>& b);
   /// Returns the findings of one oracle at order o.
   const OracleReport& by(int o, Oracle oracle) const { return oracles[o - 1][int(oracle)]; }
   /// Returns the name of an oracle at order o.

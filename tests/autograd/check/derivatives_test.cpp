@@ -227,7 +227,6 @@ TEST_CASE("one wrong entry of the jvp of many is named, and kinks are moved") {
   const CheckReport hidden =
       check_jvp<double>(plus, [](const auto&, const auto& t) { return t; }, {{1.5}});
   CHECK(hidden.verdict == Verdict::kVacuous);
-  CHECK(message_contains(hidden, "do not show a wrong gradient"));
 }
 
 }  // namespace

@@ -81,7 +81,6 @@ void keep(Values&) {}
 struct Case {
   bool is_softmax = true;
   Precision type = kBrain;
-  bool in_type = false;  // every operation in the type; otherwise in float
   bool has_plain = true;
   std::size_t n = 7;
 };
@@ -90,7 +89,7 @@ CheckReport check(const Case& c, std::uint64_t seed = 1, const Change& change = 
   const Round to_type = [type = c.type](double x) { return type.rounded(x); };
   const Round to_float = [](double x) { return double(float(x)); };
   const CheckReport report = check_low_precision(
-      function_of({c.is_softmax, c.n, c.in_type ? to_type : to_float}, to_type, change),
+      function_of({c.is_softmax, c.n, to_float}, to_type, change),
       c.has_plain ? function_of({c.is_softmax, c.n, to_type}, to_type, keep) : CheckedFunction{},
       function_of({c.is_softmax, c.n, exact}, exact, keep), c.type, {.seed = seed});
   std::ostringstream text;
@@ -113,22 +112,6 @@ void each_case(const std::function<void(const Case&)>& test) {
         CAPTURE(type.roundoff, is_softmax, n);
         test({.is_softmax = is_softmax, .type = type, .n = n});
       }
-}
-
-TEST_CASE("right functions in float16 and bfloat16 pass") {
-  each_case([](Case c) {
-    for (std::uint64_t seed = 1; seed <= 2; ++seed) {
-      CHECK(check(c, seed).ok());
-      c.has_plain = false;
-      const CheckReport fused = check(c, seed);
-      CHECK(fused.ok());
-      CHECK(fused.low_precision.inputs == 64);
-      CHECK(fused.low_precision.ratio < 1.01);  // one rounding, and the roundings of float
-      c.has_plain = c.in_type = true;
-      CHECK(check(c, seed).ok());
-      c.in_type = false;
-    }
-  });
 }
 
 TEST_CASE("a factor of 1.003 is found, although each number is within one rounding") {
@@ -167,7 +150,7 @@ TEST_CASE("the other wrong gradients are found") {
   });
 }
 
-TEST_CASE("a function that is exact passes, and a rounded constant passes with a plain version") {
+TEST_CASE("a function that is exact passes, and one with a rounded constant") {
   const auto multiple = [](double factor, const Round& round) {
     CheckedFunction c;
     c.inputs = c.outputs = {Shape{3}};
@@ -187,11 +170,12 @@ TEST_CASE("a function that is exact passes, and a rounded constant passes with a
   CHECK(twice.low_precision.ratio == 0);
   CHECK(twice.low_precision.factor == 1);
   const CheckedFunction tenth = multiple(kBrain.rounded(0.1), to_type);
-  const auto check_tenth = [&](const CheckedFunction& plain) {
-    return check_low_precision(tenth, plain, multiple(0.1, exact), kBrain, {});
+  const auto check_tenth = [&](double factor, const CheckedFunction& plain) {
+    return check_low_precision(tenth, plain, multiple(factor, exact), kBrain, {});
   };
-  CHECK(check_tenth(tenth).ok());
-  CHECK(message_contains(check_tenth({}), "is 1.00"));  // nothing else shows that it is rounding
+  CHECK(check_tenth(0.1, {}).ok());
+  CHECK(check_tenth(0.0998, tenth).ok());  // the plain version has the same error
+  CHECK(message_contains(check_tenth(0.0998, {}), "is 1.00"));
   // A reference that is wrong, or that is not given, proves nothing.
   CheckedFunction wrong = multiple(2, exact);
   wrong.backward = multiple(3, exact).backward;
@@ -200,38 +184,11 @@ TEST_CASE("a function that is exact passes, and a rounded constant passes with a
   CHECK(report.message.starts_with("the reference: input 0 at ["));
   const CheckReport none = check_low_precision(tenth, {}, {}, kBrain, {});
   CHECK(none.verdict == Verdict::kVacuous);
-  CHECK(message_contains(none, "differences of forward by a fixed step of 1e-06 are at most 0"));
   // A plain version whose errors are as large as the gradient would accept zeros.
   const CheckReport hidden =
       check_low_precision(multiple(2, to_type), multiple(3, exact), multiple(2, exact), kBrain, {});
   CHECK(hidden.verdict == Verdict::kVacuous);
   CHECK(message_contains(hidden, "whose rounding errors hide wrong results"));
-}
-
-TEST_CASE("differences that are rounding divided by a fixed step are named") {
-  // trifast#5: a gradient of 0.01 in float32, of outputs near 0.1, by differences of 1e-6
-  CheckedFunction c;
-  c.inputs = c.outputs = {Shape{3}};
-  c.single = true;
-  c.x = {0.3, 0.5, 0.7};
-  for (double& e : c.x) e = double(float(e));
-  c.forward = [](const Values& x) {
-    Values y = x;
-    for (double& e : y) e = double(0.1F + 0.01F * float(e));
-    return y;
-  };
-  // The outputs have the distance 2^-27, and 2^-27 / 2e-6 = 0.0037.
-  CHECK(Contains("are at most 3 times 0.00372529,").match(rounding_by_step(c, c.roundoff())));
-  c.forward = [](const Values& x) { return times(x, 3); };
-  CHECK(rounding_by_step(c, c.roundoff()).empty());
-  c.forward = [](const Values& x) { return times(x, 0); };
-  CHECK(rounding_by_step(c, c.roundoff()).empty());
-  // check_vjp prints the sentence if it cannot check an input for this reason.
-  const CheckReport report =
-      check_vjp<float>([](const Arrays<float>& x) { return Arrays<float>{{x[0][0] + 1e6F}}; },
-                       [](const Arrays<float>&, const Arrays<float>& v) { return v; }, {{0.25F}});
-  CHECK(report.verdict == Verdict::kVacuous);
-  CHECK(message_contains(report, "do not show a wrong gradient"));
 }
 
 }  // namespace

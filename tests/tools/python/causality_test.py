@@ -285,6 +285,20 @@ class Causality(unittest.TestCase):
         self.assertTrue(torch.equal(state, torch.get_rng_state()) and torch.equal(given, copy) and model.training)
         self.assertTrue(all(torch.equal(t, before[n]) for n, t in model.state_dict().items()))
 
+        class Saves(nn.Module):  # a tensor of its forward pass, which cannot be copied
+            def forward(self, x):
+                self.saved = sdpa(x)
+                return self.saved
+
+        for mix in Saves(), nn.utils.weight_norm(nn.Linear(D, D)):
+            model = Model(mix)
+            model(tokens())
+            kept = dict(vars(mix))
+            self.accepted(model, text="67 of 67 exactly 0")
+            self.assertTrue(all(vars(mix)[name] is value for name, value in kept.items()))
+            with torch.inference_mode():
+                self.accepted(model)
+
         class OneHot(nn.Module):  # without an embedding; the outputs are in a dict
             def forward(self, t):
                 return {"loss": torch.ones(()), "logits": F.one_hot(t, VOCABULARY).float()}

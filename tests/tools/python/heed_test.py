@@ -15,6 +15,7 @@ import threading
 import time
 import traceback
 import unittest
+import warnings
 import weakref
 
 try:
@@ -60,7 +61,7 @@ class Verdicts(unittest.TestCase):
             self.assertRegex(report.text, r"for output \[\d, \d\]")
             self.assertGreater(abs(report.worst.backward - report.worst.differences), report.worst.tolerance)
             self.assertEqual(json.loads(report.json)["verdict"], "wrong")
-            self.assertEqual(str(report), report.text)
+            self.assertEqual((str(report), repr(report)), (report.text, report.text))
 
     def test_several_inputs_and_outputs(self):
         def forward(x, a):
@@ -96,15 +97,46 @@ class Verdicts(unittest.TestCase):
         self.assertFalse(report)
         self.assertRaisesRegex(AssertionError, "vacuous", assert_vjp, lambda x: 1e20 + x, lambda x, dy: dy, np.array([1.0]))
 
+    def test_staircases(self):
+        for dtype in (np.float64, np.float32):
+            x = np.array([0.3, 1.2, -0.7], dtype)
+
+            def half(x):
+                return np.sin(x.astype(np.float16)).astype(dtype)
+
+            cases = [(np.round, 1), (np.round, 0), (np.sign, 0)]
+            for forward, factor in cases + [(half, np.cos(x)), (half, 0)] * (dtype == np.float64):
+                report = check_vjp(forward, lambda x, dy: (factor * dy).astype(dtype), x)
+                self.assertEqual((report.verdict, report.diagnosis), ("vacuous", None), report.text)
+            # Zero, not in jumps: outside of the range of clip, and an input that is not used.
+            report = check_vjp(lambda x, unused: np.clip(x, -9, -8), lambda x, unused, dy: (0 * x, 0 * x), [x, x])
+            self.assertEqual(report.verdict, "right", report.text)
+            self.assertIn("; all 12 wrong versions of the gradient equal the right one there; ", report.text)
+            report = check_vjp(lambda x: 0 * x, lambda x, dy: dy, x)  # constant
+            self.assertEqual((report.verdict, report.diagnosis), ("wrong", None))
+
+    def test_exceptions_at_the_edge_of_the_domain(self):
+        def arcsin_backward(x, dy):
+            return dy / np.sqrt(1 - x * x)
+
+        x, y = np.array([0.999]), np.array([1e-3, 2.0])
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            reports = [check_vjp(np.arcsin, arcsin_backward, x), check_vjp(np.arcsin, lambda x, dy: dy, x)]
+        with np.errstate(all="raise"):
+            reports += [check_vjp(np.arcsin, arcsin_backward, x), check_vjp(np.arcsin, lambda x, dy: dy, x),
+                        check_vjp(np.log, lambda x, dy: dy / x, y, order=2,
+                                  backward2=lambda x, dy, t: (-t * dy / x**2, t / x))]  # fmt: skip
+        cholesky = (lambda x: np.linalg.cholesky(np.diag(x))), (lambda x, dy: np.diag(dy) / np.sqrt(4 * x))
+        reports.append(check_vjp(*cholesky, y))
+        for report, error in zip(reports, ["RuntimeWarning"] * 2 + ["FloatingPointError"] * 3 + ["LinAlgError"]):
+            self.assertIn(f"; forward raised {error} at other points than x (not finite there): ", report.text)
+        self.assertEqual([bool(r) for r in reports], [True, False, True, False, True, True])
+
     def test_without_elements(self):
         self.assertEqual(check_vjp(square, square_backward, np.zeros((0, 3))).verdict, "vacuous")
         self.assertEqual(check_vjp(lambda: X, lambda dy: (), []).verdict, "vacuous")
         self.assertTrue(check_vjp(lambda x, e: x * x, lambda x, e, dy: (2 * x * dy, e), [X, np.zeros((2, 0))]))
-
-    def test_a_function_that_differs_from_call_to_call(self):
-        random = np.random.default_rng(1)
-        report = check_vjp(lambda x: x * random.random(), lambda x, dy: dy, X)
-        self.assertIn("a second run of forward returns different bits", report.text)
 
     def test_options(self):
         reports = [check_vjp(softmax, softmax_backward, X, seed=s) for s in (1, 2, 2)]
@@ -118,25 +150,6 @@ class Verdicts(unittest.TestCase):
 
 
 class Arrays(unittest.TestCase):
-    def test_layouts_and_aliases(self):
-        wide = np.arange(24.0).reshape(4, 6) / 7
-        for x in (wide.T, wide[::2, ::-3], np.asfortranarray(wide), np.broadcast_to(wide[0], (3, 6))):
-            self.assertTrue(check_vjp(softmax, softmax_backward, x))
-        product, backward = (lambda a, b: a * b), (lambda a, b, dy: (b * dy, a * dy))
-        self.assertTrue(check_vjp(product, backward, [wide, wide]))
-        self.assertTrue(check_vjp(product, backward, [wide[:3], wide[1:]]))
-        self.assertTrue(check_vjp(lambda x: x, lambda x, dy: dy, wide))  # results that alias arguments
-        buffer = np.empty_like(X)
-
-        def reuse(x):
-            np.multiply(x, x, out=buffer)
-            return buffer
-
-        self.assertTrue(check_vjp(reuse, square_backward, X))
-        before = wide.copy()
-        check_vjp(softmax, softmax_backward, wide)
-        self.assertTrue((wide == before).all())
-
     def test_arguments_cannot_be_written(self):
         def forward(x):
             x *= x
@@ -155,13 +168,34 @@ class Arrays(unittest.TestCase):
 
     def test_wrong_inputs(self):
         self.refused(TypeError, r"inputs\[0\] is int64; needs float64 or float32", inputs=[np.arange(3)])
-        self.refused(TypeError, r"inputs\[1\] is float32, but inputs\[0\] is float64", inputs=[X, X.astype(np.float32)])
+        self.refused(TypeError, r"inputs\[1\] is float32, but another one is float64", inputs=[X, X.astype(np.float32)])
         self.refused(TypeError, r"inputs\[0\] is float16", inputs=X.astype(np.float16))
         self.refused(TypeError, r"inputs\[0\] is complex128", inputs=X * 1j)
         self.refused(TypeError, "inputs is of type float", inputs=1.0)
         self.refused(ValueError, r"inputs\[0\] is nan at \[1, 2\]", inputs=[np.where(X == -0.5, np.nan, X)])
         self.refused(ValueError, r"inputs\[1\] is inf at \[0\]", lambda x, y: x, inputs=[X, np.array([np.inf])])
-        self.refused(ValueError, "9 axes; at most 8", inputs=np.ones((1,) * 9))
+        self.refused(ValueError, "input 0 has 9 axes, at most 8", inputs=np.ones((1,) * 9))
+
+    def test_inputs_of_whole_numbers_and_bool(self):
+        index, mask = np.array([1, 0, 1]), np.array([True, False, True])
+
+        def forward(index, x, mask, w):
+            return (x[index] * w)[mask]
+
+        def backward(index, x, mask, w, dy, factor=1):
+            dx, dz = np.zeros(x.shape), np.zeros((3, 3))
+            dz[mask] = dy
+            np.add.at(dx, index, dz * w)
+            return dx * factor, (dz * x[index]).sum(0)
+
+        report = check_vjp(forward, backward, [index, X, mask, X[0]])
+        self.assertTrue(report, report.text)
+        self.assertIn("9 of 9 entries; ", report.text)
+        self.assertTrue(report.text.endswith("; inputs: 0 is argument 1, 1 is argument 3"))
+        self.assertFalse(check_vjp(forward, lambda *a: backward(*a, 2), [index, X, mask, X[0]]))
+        jvp = check_jvp(lambda i, x: x[i], lambda i, x, t: t[i], [index, X])
+        self.assertTrue(jvp, jvp.text)
+        self.assertTrue(index.flags.writeable)
 
     def test_wrong_outputs(self):
         self.refused(TypeError, "forward returned int64 as output 0; needs float64", lambda x: x.argmax())
@@ -304,34 +338,25 @@ class Calls(unittest.TestCase):
         self.assertIn("wrong: backward changes the gradient of output 0 at [0, 0]" + rule, self.check(change_dy).text)
         self.assertIn("wrong: backward changes input 1 at [0, 0]" + rule, self.check(change_input).text)
 
-    def test_a_gradient_in_a_buffer_that_is_used_again(self):
-        buffer = np.empty((3, 4))
+    def test_a_mask_that_forward_keeps(self):
+        kept = {}
 
-        def backward(a, b, dy):
-            return np.matmul(dy, b.T, out=buffer), a.T @ dy
+        def forward(x):
+            kept["mask"] = x > 0
+            return x * kept["mask"]
 
-        report = self.check(backward)
-        self.assertRegex(report.text, r"wrong: backward changes the gradient of input 0 at \[0, 0\], which an earlier "
-                         "backward returned; it must return a new array; .* repeated 3 of 4")  # fmt: skip
+        for backward, verdict in (lambda x, dy: dy * kept["mask"], "wrong"), (lambda x, dy: dy * (x > 0), "right"):
+            self.assertEqual(check_vjp(forward, backward, X).verdict, verdict)
 
-    def test_the_same_array_again(self):
-        used = []
+        def keeps_first(x):
+            kept.setdefault(x.shape, x > 0)
+            return np.maximum(x, 0)
 
-        def backward(a, b, dy):
-            gradients = matmul_backward(a, b, dy)
-            if any(dy is x for x in used):
-                return [0 * g for g in gradients]
-            used.append(dy)
-            return gradients
-
-        self.assertEqual(self.check(backward).verdict, "wrong")
-
-    def test_a_backward_that_reads_memory_in_order(self):
-        def backward(a, b, dy):
-            return matmul_backward(a, b, dy.ravel(order="K").reshape(dy.shape))
-
-        report = self.check(backward)
-        self.assertEqual(report.diagnosis["kind"], "right only for contiguous input", report.text)
+        kept.clear()
+        report = check_vjp(keeps_first, lambda x, dy: dy * kept[x.shape], X)
+        self.assertIn("wrong: at another point, with each input in reversed order, backward returns ", report.text)
+        ascending = np.array([0.1, 0.5, 2.0])  # as a grid, whose order the function needs
+        self.assertTrue(check_vjp(square, lambda x, dy: 2 * np.sort(x) * dy, ascending))
 
     def test_a_result_that_drifts(self):
         calls = []
@@ -362,7 +387,7 @@ class Calls(unittest.TestCase):
 
 
 class Interruptions(unittest.TestCase):
-    def test_exceptions_pass_through_at_every_call(self):
+    def test_exceptions_pass_through_or_are_named_at_every_call(self):
         class Stop(Exception):
             pass
 
@@ -383,31 +408,12 @@ class Interruptions(unittest.TestCase):
         for fails_at in range(1, calls + 1):
             calls = 0
             try:
-                check_vjp(counted, counted_backward, X)
-                self.fail("no exception")
+                report = check_vjp(counted, counted_backward, X)
+                self.assertRegex(report.text, f"ward raised Stop (at other|with an input) .*: {fails_at}$")
             except Stop as e:
                 self.assertEqual(traceback.extract_tb(e.__traceback__)[-1].name, "counted")
-            self.assertEqual(calls, fails_at)
+                self.assertEqual(calls, fails_at)
         self.assertTrue(check_vjp(square, square_backward, X))
-
-    def test_system_exit_and_recursion(self):
-        def leave(x):
-            sys.exit(3)
-
-        def deep(x):
-            return deep(x)
-
-        self.assertRaises(SystemExit, check_vjp, leave, square_backward, X)
-        self.assertRaises(RecursionError, check_vjp, deep, square_backward, X)
-
-    def test_ctrl_c_in_a_callback(self):
-        def interrupted(x):
-            os.kill(os.getpid(), signal.SIGINT)
-            time.sleep(10)
-
-        start = time.monotonic()
-        self.assertRaises(KeyboardInterrupt, check_vjp, square, lambda x, dy: interrupted(x), X)
-        self.assertLess(time.monotonic() - start, 5)
 
     def test_ctrl_c_at_any_moment(self):
         x = np.linspace(0, 1, 300)
@@ -460,28 +466,6 @@ class Interruptions(unittest.TestCase):
                    "time.sleep(0.3)\n")
         done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
         self.assertEqual((done.returncode, done.stderr), (0, ""))
-
-    def test_threads(self):
-        verdicts = [[] for _ in range(6)]
-
-        def work(i):
-            for _ in range(5):
-                backward = square_backward if i % 2 else (lambda x, dy: x * dy)
-                verdicts[i].append(check_vjp(square, backward, X).verdict)
-
-        threads = [threading.Thread(target=work, args=(i,)) for i in range(6)]
-        for t in threads:
-            t.start()
-        for t in threads:
-            t.join()
-        self.assertEqual(verdicts, [["wrong", "right"][i % 2 : i % 2 + 1] * 5 for i in range(6)])
-
-    def test_a_check_inside_a_check(self):
-        def forward(x):
-            assert_vjp(square, square_backward, x)
-            return x
-
-        self.assertTrue(check_vjp(forward, lambda x, dy: dy, np.array([1.0, 2.0])))
 
     def test_nothing_is_kept(self):
         class Callable:

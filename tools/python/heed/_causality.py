@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import json
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -18,6 +17,7 @@ GRADIENT_LIMIT = 1e-10  # of the largest gradient
 MAX_FLOAT = torch.finfo(torch.float64).max
 
 
+@torch.inference_mode(False)
 def check_causality(
     module: torch.nn.Module,
     tokens: torch.Tensor,
@@ -102,7 +102,6 @@ class _Causality:
     def __init__(self, module: torch.nn.Module, token_ids: Sequence[int], vocabulary: int, seed: int) -> None:
         self.module, self.token_ids, self.vocabulary = module, token_ids, vocabulary
         self.generator = torch.Generator().manual_seed(seed)
-        self.double = copy.deepcopy(module).double()
         self.counts: dict[int, int] = {}  # comparisons of a sequence, for each length
         self.rounded = self.zeros = self.gradients = 0
         self.depends = False  # whether a change of the tokens changed any output
@@ -152,20 +151,20 @@ class _Causality:
     def judge(self, what: str, tokens: torch.Tensor, changed: torch.Tensor, same: torch.Tensor) -> None:
         """Raises _Found unless the outputs `same` differ by rounding alone."""
 
-        def differences(module: torch.nn.Module) -> torch.Tensor:
-            a, b = _outputs(module, changed), _outputs(module, tokens)
+        def differences(dtype: torch.dtype | None) -> torch.Tensor:
+            a, b = _outputs(self.module, changed, dtype), _outputs(self.module, tokens, dtype)
             size = (a - b).double().abs().nan_to_num(torch.inf)
             return torch.where(_same(a, b) | ~same[..., None], 0, size).amax(-1)
 
         y = _outputs(self.module, tokens)
         largest = float(torch.where(y.isfinite(), y, 0).abs().max())
-        found = differences(self.module)
+        found = differences(None)
         size = float(found.max())
         try:
             if size < ROUNDINGS * torch.finfo(y.dtype).eps * largest:
                 # A float64 module is compared with its float32 copy instead.
-                low = float(differences(copy.deepcopy(self.module).float()).max()) if y.dtype == torch.float64 else size
-                if float(differences(self.double).max()) * FLOAT64_GAIN <= low:
+                low = float(differences(torch.float32).max()) if y.dtype == torch.float64 else size
+                if float(differences(torch.float64).max()) * FLOAT64_GAIN <= low:
                     self.rounded += int(same.any(1).sum())
                     return
         except Exception as e:
@@ -182,7 +181,7 @@ class _Causality:
     def differentiate(self, tokens: torch.Tensor) -> None:
         """Raises _Found if, in float64, an output has a gradient for a later token or another sequence."""
         try:
-            _, leaves, y = _with_leaves(self.double, tokens)
+            _, leaves, y = _with_leaves(self.module, tokens, torch.float64)
         except Exception as e:
             self.untested.append("gradients not tested: the module does not run in float64: "
                                  f"{type(e).__name__}: {e}")  # fmt: skip
@@ -223,11 +222,20 @@ def _indices(tokens: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     return b[:, None].expand(tokens.shape), t.expand(tokens.shape)
 
 
-def _call(module: torch.nn.Module, tokens: torch.Tensor) -> torch.Tensor:
-    """Returns the outputs as one tensor [batch, positions, n]."""
+def _call(module: torch.nn.Module, tokens: torch.Tensor, dtype: torch.dtype | None) -> torch.Tensor:
+    """Returns the outputs as one tensor [batch, positions, n], in `dtype` if it is given."""
     state = {n: b.clone() for n, b in module.named_buffers()}  # batch norm changes its own
-    with torch.random.fork_rng():
-        result = torch.func.functional_call(module, state, (tokens.clone(),))
+    state.update((n, p.detach().clone()) for n, p in module.named_parameters() if dtype or p.is_inference())
+    if dtype:
+        state = {n: t.to(dtype) if t.is_floating_point() else t for n, t in state.items()}
+    attributes = [(m, dict(vars(m))) for m in module.modules()]
+    try:
+        with torch.random.fork_rng():
+            result = torch.func.functional_call(module, state, (tokens.clone(),))
+    finally:
+        for m, before in attributes:
+            vars(m).clear()
+            vars(m).update(before)
     outputs = [y for y in flat(result) if isinstance(y, torch.Tensor) and y.is_floating_point()
                and y.shape[:2] == tokens.shape]  # fmt: skip
     if not outputs:
@@ -236,12 +244,14 @@ def _call(module: torch.nn.Module, tokens: torch.Tensor) -> torch.Tensor:
     return torch.cat([y.reshape(*tokens.shape, -1) for y in outputs], -1)
 
 
-def _outputs(module: torch.nn.Module, tokens: torch.Tensor) -> torch.Tensor:
+def _outputs(module: torch.nn.Module, tokens: torch.Tensor, dtype: torch.dtype | None = None) -> torch.Tensor:
     with torch.no_grad():
-        return _call(module, tokens)
+        return _call(module, tokens, dtype)
 
 
-def _with_leaves(module: torch.nn.Module, tokens: torch.Tensor) -> tuple[list[Any], list[torch.Tensor], torch.Tensor]:
+def _with_leaves(
+    module: torch.nn.Module, tokens: torch.Tensor, dtype: torch.dtype | None = None
+) -> tuple[list[Any], list[torch.Tensor], torch.Tensor]:
     """Returns the embeddings that get the tokens, their results as leaves, and the outputs."""
     found: list[Any] = []
     leaves: list[torch.Tensor] = []
@@ -256,7 +266,7 @@ def _with_leaves(module: torch.nn.Module, tokens: torch.Tensor) -> tuple[list[An
     hooks = [m.register_forward_hook(hook) for m in module.modules() if isinstance(m, torch.nn.Embedding)]
     try:
         with torch.enable_grad():
-            return found, leaves, _call(module, tokens)
+            return found, leaves, _call(module, tokens, dtype)
     finally:
         for handle in hooks:
             handle.remove()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -33,14 +34,15 @@ def check_vjp(
 
     Both functions must return the same values for the same arguments. Their arguments are copies that
     cannot be written, also with other strides: transposed, every second element of an array, negative or
-    zero. The elements between them are NaN. A returned gradient must keep its values. An input without
-    a gradient, such as an index or a mask, is not an input: capture it in both functions.
+    zero. The elements between them are NaN. A returned gradient must keep its values. Both functions also get
+    inputs of whole numbers or of bool, such as indices or masks; `backward` returns no gradients for them, and the
+    report names the others.
 
     Args:
         forward: the function.
         backward: its backward pass.
         inputs: the point at which the gradient is checked: arrays of finite numbers, all float64 or
-            all float32, with at most 8 axes. A single array is one input.
+            all float32, with at most 8 axes, and arrays of whole numbers or bool. A single array is one input.
         seed: seed of the random dys and directions, from 0 to 2^64 - 1. The same seed gives
             the same report.
         max_entries: number of entries that are compared one by one, at least 1; but at least 16 of each
@@ -55,8 +57,7 @@ def check_vjp(
         The report. It is true if the gradient is right.
 
     Raises:
-        TypeError: an input, output or gradient has another type than float64 or float32, or another
-            type than the inputs.
+        TypeError: no input is float64 or float32, or an input, output or gradient has another type.
         ValueError: an input is not finite, an output has another shape than in an earlier call, a
             gradient does not have the shape of its input, or an option is out of range.
 
@@ -135,10 +136,19 @@ def _check(
     inputs: Any, seed: int, max_entries: int, order: int, layouts: bool, **functions: Callable[..., Any] | None
 ) -> Report:
     """Runs a check. `functions` are forward, backward, backward2 and jvp; those that are None are not checked."""
-    xs = _checked_inputs(inputs)
+    given = _checked_inputs(inputs)
+    places = [i for i, x in enumerate(given) if x.dtype.kind == "f"]
+    xs = [given[i] for i in places]
     dtype = xs[0].dtype if xs else np.dtype(np.float64)
     shapes = [x.shape for x in xs]
-    outputs = _checked("forward", "output", functions["forward"](*(_read_only(x.copy()) for x in xs)), dtype)
+
+    def arguments(*groups: Arrays) -> Arrays:
+        """Returns the arguments of a function: all inputs, with the first group at their places, and the others."""
+        first = dict(zip(places, groups[0]))
+        of_inputs = [first.get(i, x) for i, x in enumerate(given)]
+        return [_read_only(x) for group in (of_inputs, *groups[1:]) for x in group]
+
+    outputs = _checked("forward", "output", functions["forward"](*arguments([x.copy() for x in xs])), dtype)
     output_shapes = [y.shape for y in outputs]
     results = {
         "forward": ("output", output_shapes),
@@ -149,7 +159,7 @@ def _check(
 
     def checked(name: str) -> Callable[..., Arrays] | None:
         def call(*groups: Arrays) -> Arrays:
-            return _checked(name, what, function(*(_read_only(x) for xs in groups for x in xs)), dtype, like)
+            return _checked(name, what, function(*arguments(*groups)), dtype, like)
 
         function, (what, like) = functions[name], results[name]
         return function and call
@@ -162,11 +172,15 @@ def _check(
         layouts=_library.ALL_LAYOUTS - _library.MISSING if layouts else 0,
         caller="NumPy",
     )
-    return run(problem, xs, seed, max_entries, order)
+    report = run(problem, xs, seed, max_entries, order)
+    if len(xs) < len(given):
+        names = ", ".join(f"{k} is argument {i}" for k, i in enumerate(places))
+        report = replace(report, text=f"{report.text}; inputs: {names}")
+    return report
 
 
 def _checked_inputs(inputs: np.ndarray | Sequence[Any]) -> Arrays:
-    """Returns the inputs as contiguous arrays."""
+    """Returns the inputs as contiguous copies."""
     if isinstance(inputs, np.ndarray):
         inputs = [inputs]
     elif not isinstance(inputs, (list, tuple)):
@@ -174,18 +188,18 @@ def _checked_inputs(inputs: np.ndarray | Sequence[Any]) -> Arrays:
     arrays: Arrays = []
     for i, given in enumerate(inputs):
         x = np.asarray(given)
-        if x.dtype not in (np.float64, np.float32):
-            discrete = x.dtype.kind in "biu"
-            advice = " Capture an index or a mask in forward and backward instead" if discrete else ""
-            raise TypeError(f"inputs[{i}] is {x.dtype}; needs float64 or float32 in native byte order.{advice}")
-        if x.dtype != (first := arrays[0] if arrays else x).dtype:
-            raise TypeError(f"inputs[{i}] is {x.dtype}, but inputs[0] is {first.dtype}; needs one type")
-        if x.ndim > 8:
-            raise ValueError(f"inputs[{i}] has {x.ndim} axes; at most 8 are possible")
+        if x.dtype not in (np.float64, np.float32) and x.dtype.kind not in "biu":
+            raise TypeError(f"inputs[{i}] is {x.dtype}; needs float64, float32, whole numbers or bool, in native byte "
+                            "order")  # fmt: skip
+        first = next((a for a in arrays if a.dtype.kind == "f"), x)
+        if x.dtype.kind == "f" and x.dtype != first.dtype:
+            raise TypeError(f"inputs[{i}] is {x.dtype}, but another one is {first.dtype}; needs one type")
         if not np.isfinite(x).all():
             at = tuple(map(int, np.argwhere(~np.isfinite(x))[0]))
             raise ValueError(f"inputs[{i}] is {x[at]} at {list(at)}; needs finite numbers")
-        arrays.append(np.ascontiguousarray(x).reshape(x.shape))
+        arrays.append(np.array(x, order="C"))
+    if arrays and all(a.dtype.kind != "f" for a in arrays):
+        raise TypeError(f"inputs[0] is {arrays[0].dtype}; needs float64 or float32 in at least one input")
     return arrays
 
 
@@ -213,8 +227,6 @@ def _checked(
         array = np.asarray(value)
         if array.dtype != dtype:
             raise TypeError(f"{function} returned {array.dtype} as {what} {i}; needs {dtype}, the type of the inputs")
-        if array.ndim > 8:
-            raise ValueError(f"{function} returned an array of {array.ndim} axes as {what} {i}; at most 8 are possible")
         if shapes is not None and array.shape != shapes[i]:
             raise ValueError(f"{function} returned an array of shape {array.shape} as {what} {i}; "
                              f"needs {shapes[i]}, {_EXPECTED[what][1]}")  # fmt: skip

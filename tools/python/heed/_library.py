@@ -7,7 +7,7 @@ import pathlib
 from ctypes import POINTER, c_char_p, c_int, c_int64, c_size_t, c_uint, c_uint64, c_void_p
 
 OK, INVALID, OUT_OF_MEMORY = 0, -1, -2
-SINGLE_USE, NO_DERIVATIVE = 0x5105E, 0x5105F
+SINGLE_USE, NO_DERIVATIVE, UNDEFINED = 0x5105E, 0x5105F, 0x51060
 FLOAT64, FLOAT32, FLOAT16, BFLOAT16 = range(4)
 NUMPY_TYPES = ["float64", "float32", "float16", "uint16"]
 ALL_LAYOUTS, NEGATIVE, MISSING = 63, 8, 32

@@ -65,6 +65,8 @@ class Report:
     def __str__(self) -> str:
         return self.text
 
+    __repr__ = __str__
+
 
 class Refusal(Exception):
     """A derivative cannot be computed. The argument is the code for the library: SINGLE_USE or NO_DERIVATIVE."""
@@ -86,6 +88,8 @@ class Problem:
     jvp: Callable[[Arrays, Arrays], Arrays] | None = None
     layouts: int = 0
     caller: str = ""
+    is_paired: bool = False
+    """Whether arrays inside larger ones begin at even positions, as views as complex numbers need."""
     read: Callable[[Any], np.ndarray] = np.asarray
 
 
@@ -134,6 +138,7 @@ def run(
         keys = ("backward", "differences", "tolerance", "digits")
         number = {key: np.nan if worst[key] is None else worst[key] for key in keys}
         worst = Entry(worst["input"], None if worst["at"] is None else tuple(worst["at"]), **number)
+    text = "; ".join([text, *(note for c in callbacks for note in c.notes.values())])
     return Report(result["verdict"], worst, text, json, *map(result.get, ("layouts", "repeated", "diagnosis")))
 
 
@@ -148,8 +153,11 @@ class _Callbacks:
         self.problem = problem
         self.interrupts = interrupts
         self.dtype = np.dtype(_library.NUMPY_TYPES[problem.dtype])
-        # The length of the library's gaps. With such gaps, a wrong stride reads NaN, not memory outside of the buffer.
-        self.gap = 2 * max(map(math.prod, problem.input_shapes + problem.output_shapes), default=0) + 1
+        # At least the length of the library's gaps, with which a wrong stride reads NaN, not memory outside of the buffer.
+        most = max(map(math.prod, problem.input_shapes + problem.output_shapes), default=0)
+        self.gap = 4 * most + 2 if problem.is_paired else 2 * most + 1
+        self.x: list[bytes] = []  # the inputs of the first call
+        self.notes: dict[bool, str] = {}  # on exceptions at other points (False) and for other layouts (True)
         self.error: BaseException | None = None
         self.finished = 0  # calls that returned
         # Contiguous arrays in the memory of the library.
@@ -177,6 +185,7 @@ class _Callbacks:
                 self.interrupts.allow()
                 groups = [self.arrays(group, a) for group, a in zip(names, addresses)]
                 given = [self.copies(group, *g) for group, g in zip(arguments, groups)]
+                self.x = self.x or _bits(given[0])
                 values = function(*given)
                 self.report_changes(pair for copies, (arrays, _) in zip(given, groups) for pair in zip(copies, arrays))
                 if self.returned:
@@ -192,16 +201,27 @@ class _Callbacks:
                 (code,) = e.args
             except BaseException as e:
                 self.interrupts.inside = False
-                if isinstance(e, Exception) and hasattr(e, "add_note") and any(placed for _arrays, placed in groups):
+                placed = any(placed for _arrays, placed in groups)
+                if isinstance(e, Exception) and hasattr(e, "add_note") and placed:
                     e.add_note("heed: an argument of this call is not contiguous, lies inside a larger array, or is "
                                "missing. If the function does not support this, pass layouts=False")  # fmt: skip
-                self.error = e  # raised again by run()
-                return 1
+                if not self.is_undefined(name, e, groups, placed):
+                    self.error = e  # raised again by run()
+                    return 1
+                where = "with an input in another layout" if placed else "at other points than x (not finite there)"
+                self.notes.setdefault(placed, f"{name} raised {type(e).__name__} {where}: {e}")
+                code = _library.UNDEFINED
             self.finished += code != _library.NO_DERIVATIVE  # which the library does not count
             self.interrupts.inside = False
             return code
 
         return call
+
+    def is_undefined(self, name: str, error: BaseException, groups: list[tuple[Arrays, bool]], placed: bool) -> bool:
+        """Returns whether an exception means that the function has no result at these inputs, or in their layout."""
+        if not isinstance(error, Exception) or isinstance(error, MemoryError) or self.interrupts.raised or not groups:
+            return False
+        return name == "forward" if placed else _bits(groups[0][0]) != self.x
 
     def arrays(self, group: str, address: int | None) -> tuple[Arrays, bool]:
         """Returns arrays in the memory of the library, valid during the call, and whether they lie between NaNs."""
@@ -224,7 +244,7 @@ class _Callbacks:
             return [_placed_copy(a, self.gap) for a in arrays]
         if group != "grad_outputs":
             return [a.copy() for a in arrays]
-        bits = [a.tobytes() for a in arrays]
+        bits = _bits(arrays)
         if bits != self.last[0]:
             self.last = bits, [a.copy() for a in arrays]
         return self.last[1]
@@ -235,6 +255,10 @@ class _Callbacks:
             if copy is not None and copy.tobytes() != array.tobytes():
                 array[...] = copy
                 self.last = [], []  # no longer equal to the array of the library
+
+
+def _bits(arrays: Arrays) -> list[bytes]:
+    return [a.tobytes() for a in arrays]
 
 
 def _span(shape: tuple[int, ...], strides: Sequence[int]) -> tuple[int, int]:
@@ -282,6 +306,7 @@ class _Interrupts:
 
     def __enter__(self) -> _Interrupts:
         self.inside = False  # whether a user's function is running
+        self.raised = False  # whether the handler of a signal raised an exception
         self.pending: list[tuple[int, Any]] = []
         self.handlers: dict[int, Any] = {}
         if threading.current_thread() is threading.main_thread():  # no other thread handles signals
@@ -306,8 +331,9 @@ class _Interrupts:
         while self.pending:
             number, frame = self.pending.pop(0)
             self.inside = False  # a second signal waits until the first exception is caught
+            self.raised = True
             self.handlers[number](number, frame)
-            self.inside = True
+            self.inside, self.raised = True, False
 
     def __exit__(self, *_exception: Any) -> None:
         for number, handler in self.handlers.items():

@@ -46,7 +46,7 @@ def like(leaf: torch.Tensor, array: np.ndarray) -> torch.Tensor:
 
 
 def to_numpy(x: torch.Tensor) -> np.ndarray:
-    x = x.detach().cpu()
+    x = x.detach().to_dense().cpu()
     array = x.view(torch.int16).numpy().view(np.uint16) if x.dtype == torch.bfloat16 else x.numpy(force=True)
     return np.ascontiguousarray(array).reshape(tuple(x.shape))
 

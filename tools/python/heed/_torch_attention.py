@@ -12,6 +12,7 @@ from . import _attention
 from ._check import Arrays, Report
 
 
+@torch.inference_mode(False)
 def check_attention(function: Callable[..., torch.Tensor], *, device: str = "cpu", **options: Any) -> Report:
     """Compares attention, and the gradients that PyTorch computes through it, with heed's definition.
 

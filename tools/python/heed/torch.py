@@ -17,12 +17,13 @@ from ._run import Arrays, Problem, Refusal, Report, run
 from ._tensors import copy_back, flat, like, require_derivatives, tensor, to_numpy
 from ._torch_attention import check_attention
 
-__all__ = ["check", "check_attention", "check_causality", "check_jvp", "load", "save"]
+__all__ = ["assert_check", "check", "check_attention", "check_causality", "check_jvp", "load", "save"]
 
 Tensors = list[torch.Tensor]
 _TYPES = [torch.float64, torch.float32, torch.float16, torch.bfloat16]  # at the index heed_dtype
 
 
+@torch.inference_mode(False)
 def check(
     function: Callable[..., Any] | type[torch.autograd.Function],
     inputs: torch.Tensor | Sequence[Any],
@@ -41,8 +42,9 @@ def check(
     that require no gradient, such as indices, are left out, and the report names them. Outputs in nested
     tuples, lists and dicts are counted one after the other. Needs PyTorch 2.0 or later.
 
-    In each call, torch's random state is at first the same, so that dropout draws the same mask; after
-    the check, it is as before. A function that still returns other values in a second call is "wrong".
+    In each call, torch's random state is at first the same, so that dropout draws the same mask. A backward
+    pass begins with the state that its forward pass left. After the check, the state is as before. A function
+    that still returns other values in a second call is "wrong".
 
     One graph gets several backward passes (retain_graph=True), also with a gradient of the output that is
     expanded, transposed, a part of a larger tensor, or missing (None), and with such inputs. A function
@@ -75,7 +77,7 @@ def check(
     Raises:
         TypeError: a tensor that requires a gradient, or an output that does, has another type, or such a
             tensor is inside a list, tuple or dict.
-        RuntimeError: the function changes a tensor in place.
+        RuntimeError: a backward pass changes an output in place.
         ValueError: no input or no output requires a gradient, or an output has another shape than in
             the first call.
 
@@ -114,6 +116,18 @@ def check(
     return calls.run(problem, seed, max_entries, order, others, notes)
 
 
+def assert_check(function: Callable[..., Any], inputs: torch.Tensor | Sequence[Any], **options: Any) -> None:
+    """Raises AssertionError with the report unless check(), with these arguments, finds that the gradients are right.
+
+    >>> assert_check(torch.sin, torch.tensor([1.0, -2.0], dtype=torch.float64, requires_grad=True))
+    """
+    __tracebackhide__ = True  # pytest then shows the line of the test
+    report = check(function, inputs, **options)
+    if not report:
+        raise AssertionError(report.text)
+
+
+@torch.inference_mode(False)
 def check_jvp(
     function: Callable[..., Any] | type[torch.autograd.Function],
     inputs: torch.Tensor | Sequence[Any],
@@ -143,6 +157,8 @@ class _Graph:
     """Those of the checked inputs."""
     xs: Tensors
     ys: Tensors
+    random_states: list[Any]
+    """torch's random state after it."""
     used: bool = False
     """True after a backward pass."""
 
@@ -154,6 +170,8 @@ class _Calls:
         """Converts all floating-point tensors to `dtype`, if it is given."""
 
         def converted(x: Any) -> Any:
+            if isinstance(x, torch.Tensor) and x.is_inference():  # could not be saved for a backward pass
+                x = x.clone().requires_grad_(x.requires_grad)
             if dtype is None or not isinstance(x, torch.Tensor) or not x.is_floating_point():
                 return x
             return x.detach().to(dtype).requires_grad_(x.requires_grad)
@@ -183,8 +201,7 @@ class _Calls:
         self.is_random = False
         with self.recording():
             self.first = self.call(self.tensors(self.values()))
-            states = [torch.get_rng_state(), *(torch.cuda.get_rng_state(d) for d in self.devices())]
-            self.is_random = any(not torch.equal(a, b[1]) for a, b in zip(states, self.random_states))
+            self.is_random = any(not torch.equal(a, b) for (_, a, *_), (_, b, *_) in zip(self.states(), self.random_states))
         self.check_outputs()
 
     def check_leaves(self) -> None:
@@ -220,6 +237,7 @@ class _Calls:
             self.backward,
             layouts=_library.ALL_LAYOUTS - _library.NEGATIVE if layouts else 0,
             caller="PyTorch",
+            is_paired=True,
             read=to_numpy,
         )
 
@@ -257,19 +275,22 @@ class _Calls:
     @contextlib.contextmanager
     def recording(self) -> Iterator[None]:
         """Within it, calls can be made. Afterwards, torch's random state is as before."""
-        devices = self.devices()
-        self.random_states = [(torch.set_rng_state, torch.get_rng_state())]
-        self.random_states += [(torch.cuda.set_rng_state, torch.cuda.get_rng_state(d), d) for d in devices]
-        with torch.random.fork_rng(devices), torch.enable_grad():
+        self.random_states = self.states()
+        with torch.random.fork_rng(self.devices()), torch.enable_grad():
             yield
 
     def devices(self) -> list[int]:
         """Returns the indices of the GPUs that have checked tensors."""
         return sorted({leaf.device.index for leaf in self.leaves if leaf.device.type == "cuda"})
 
-    def restart(self) -> None:
-        """Sets torch's random state to that of the caller."""
-        for set_state, *state in self.random_states:
+    def states(self) -> list[Any]:
+        """Returns torch's random state, as calls that set it."""
+        of_devices = [(torch.cuda.set_rng_state, torch.cuda.get_rng_state(d), d) for d in self.devices()]
+        return [(torch.set_rng_state, torch.get_rng_state()), *of_devices]
+
+    def restart(self, states: list[Any]) -> None:
+        """Sets torch's random state."""
+        for set_state, *state in states:
             set_state(*state)
 
     def tensors(self, arrays: Arrays) -> Tensors:
@@ -283,7 +304,6 @@ class _Calls:
         given = list(self.arguments)
         for place, x in zip(self.places, xs):
             given[place] = x
-        versions = [x._version for x in xs]
         if isinstance(self.function, torch.nn.Module):
             # The buffers are copies, because a module may change its own, as batch norm does.
             state = {n: x.clone() for n, x in self.state.items()}
@@ -291,9 +311,6 @@ class _Calls:
             result = torch.func.functional_call(self.function, state, tuple(given))
         else:
             result = self.function(*given)
-        for name, x, version in zip(self.names, xs, versions):
-            if x._version != version:
-                raise RuntimeError(f"the forward pass changes {name} in place, so that it cannot be repeated")
         return flat(result)
 
     def outputs(self, xs: Tensors) -> Tensors:
@@ -307,9 +324,10 @@ class _Calls:
     def forward(self, arrays: Arrays) -> Tensors:
         bits = [x.tobytes() for x in arrays]
         xs = self.tensors(arrays)
-        self.restart()
+        self.restart(self.random_states)
         ys = self.outputs(xs)
-        self.graphs = [_Graph(bits, xs, ys), *self.graphs[:1]]
+        states = self.states() if self.is_random else self.random_states
+        self.graphs = [_Graph(bits, xs, ys, states), *self.graphs[:1]]
         copy_back(xs, arrays)
         return ys
 
@@ -325,8 +343,8 @@ class _Calls:
             tensors = [None if v is None else tensor(v, y.dtype, y.device) for v, y in zip(grad_outputs, ys)]
             self.last = grad_outputs, tensors
         given, dys = zip(*[(y, v) for y, v in zip(ys, self.last[1]) if v is not None])
-        versions = [t._version for t in xs + ys]
-        self.restart()
+        versions = [y._version for y in ys]
+        self.restart(graph.random_states)
         try:
             gradients = torch.autograd.grad(given, xs, dys, allow_unused=True, retain_graph=True)
         except RuntimeError as e:
@@ -334,9 +352,8 @@ class _Calls:
                 raise Refusal(_library.SINGLE_USE) from e
             raise
         graph.used = True
-        if [t._version for t in xs + ys] != versions:
-            raise RuntimeError("the backward pass changes an input or an output in place, so that a second backward "
-                               "pass would be wrong")  # fmt: skip
+        if [y._version for y in ys] != versions:
+            raise RuntimeError("the backward pass changes an output in place")
         copy_back(xs + self.last[1], arrays + grad_outputs)
         return [torch.zeros_like(x) if g is None else g for g, x in zip(gradients, xs)]
 
@@ -346,7 +363,7 @@ class _Calls:
         ts = [tensor(t, x.dtype, x.device) for t, x in zip(tangents, graph.xs)]
         to = graph.xs + dys
         seconds: Sequence[torch.Tensor | None] = [None] * len(to)
-        self.restart()
+        self.restart(graph.random_states)
         try:
             gradients = torch.autograd.grad(graph.ys, graph.xs, dys, create_graph=True, allow_unused=True)
             pairs = [(g, t) for g, t in zip(gradients, ts) if g is not None and g.requires_grad]
@@ -362,7 +379,7 @@ class _Calls:
 
     def jvp(self, arrays: Arrays, tangents: Arrays) -> Tensors:
         ts = [tensor(t, x.dtype, x.device) for t, x in zip(tangents, self.leaves)]
-        self.restart()
+        self.restart(self.random_states)
         with forward_ad.dual_level():
             xs = [forward_ad.make_dual(x, t) for x, t in zip(self.tensors(arrays), ts)]
             ys = self.outputs(xs)

@@ -41,9 +41,9 @@ Tensor grad(const Tensor& y, const Tensor& wrt, const GradOptions& options = {})
 
 /// Adds the gradient of the loss to .grad of every leaf that requires grad, and of every tensor
 /// with retain_grad(). A new .grad is row-major and shares its memory with no other tensor. If a
-/// .grad exists, the gradient is added in place; but if another handle or view of it exists, or if
-/// one of the two has a graph, .grad becomes a new tensor. Threads may add to the .grad of the same
-/// leaves. allow_unused has no effect. Throws the errors of grad().
+/// .grad exists, the gradient is added in place; but if another handle or view of it exists, if it
+/// has a graph, or with create_graph, .grad becomes a new tensor. Threads may add to the .grad of
+/// the same leaves. allow_unused has no effect. Throws the errors of grad().
 void backward(const Tensor& loss, const GradOptions& options = {});
 
 // ---- directional derivatives, Hessian-vector products and Jacobians

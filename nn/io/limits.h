@@ -9,7 +9,6 @@ namespace heed::nn {
 ///@{
 /// Largest size of a file in bytes. A larger file is rejected before it is read.
 inline constexpr std::uint64_t kMaxTomlBytes = 1'000'000;
-inline constexpr std::uint64_t kMaxManifestBytes = 100'000'000;
 inline constexpr std::uint64_t kMaxLabelBytes = 1'000'000;
 inline constexpr std::uint64_t kMaxPairsBytes = 32'000'000;
 inline constexpr std::uint64_t kMaxTextBytes = 1 << 30;

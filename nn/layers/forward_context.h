@@ -64,7 +64,8 @@ struct ForwardContext {
   }
   /// Modules call this function at the end of their forward pass. In the outermost module, it
   /// throws ValueError if the probe records or replaces a site that no forward pass has reached,
-  /// and counts the tokens of the pass as cached. In child modules, it does nothing.
+  /// and counts the tokens of the pass as cached. In child modules, it does nothing. A program that
+  /// calls the blocks of a model itself must call it after each pass.
   void end() const {
     if (!path.outermost_) return;
     if (probe) probe->check_reached();

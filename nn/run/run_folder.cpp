@@ -122,13 +122,14 @@ std::vector<std::string> RunFolder::names() const {
   return all;
 }
 
-void RunFolder::remove_temporaries(const LockedFolder& locked) {
+void RunFolder::remove_temporaries(const LockedFolder& locked) try {
   if (!locked.is_locked()) return;  // temporary files may belong to another process
   const RunFolder run(locked.path());
   std::error_code ignored;  // a temporary file does no harm
   for (const std::string& name : run.names())
     if (is_temporary(name) && fs::is_regular_file(fs::symlink_status(run.file(name))))
       fs::remove(run.file(name), ignored);
+} catch (const IoError&) {  // the directory is not readable
 }
 
 bool RunFolder::has_state() const { return is_there(file(kState)); }
@@ -251,12 +252,13 @@ Snapshot RunFolder::load(const std::string& moved, std::vector<std::string>* war
   if (warnings) {
     const std::vector<std::string> news = snapshot_warnings(tensors);
     warnings->insert(warnings->end(), news.begin(), news.end());
-    if (const fs::path path = file(kConfig); is_there(path)) try {
-        check<IoError>(read_toml_text(path.string()) == tensors.metadata[kConfigKey], path.string(),
-                       "differs from ", kState);
-      } catch (const IoError& e) {
-        warnings->push_back(std::string(e.what()) + "; it is ignored and written again");
-      }
+    try {
+      const std::string path = file(kConfig).string();
+      check<IoError>(!is_there(path) || read_toml_text(path) == tensors.metadata[kConfigKey], path,
+                     "differs from ", kState);
+    } catch (const IoError& e) {
+      warnings->push_back(std::string(e.what()) + "; it is ignored and written again");
+    }
   }
   return read_snapshot(tensors, config);
 }

@@ -7,8 +7,6 @@
 #include <limits>
 #include <tuple>
 
-#include "autograd/base/parallel.h"
-#include "autograd/engine/engine.h"
 #include "autograd/graph/first_non_finite.h"
 #include "autograd/tensor/copy.h"
 #include "nn/io/safetensors.h"

@@ -31,15 +31,16 @@ void check_weights(const RunFolder& run, const std::string& weights) {
                                : "; it has " + heed::join(others) + ", for --weights");
 }
 
-// Returns whether the directory contains nothing but checkpoints/ and temporary files of a killed
-// run.
-bool is_vacant(const fs::path& folder) {
-  return std::all_of(fs::recursive_directory_iterator(folder), fs::recursive_directory_iterator(),
-                     [&](const fs::directory_entry& entry) {
-                       const std::string name = entry.path().lexically_relative(folder).string();
-                       return (name == RunFolder::kCheckpoints && entry.is_directory()) ||
-                              RunFolder::is_temporary(name);
-                     });
+// Returns whether the directory contains nothing but checkpoints/, temporary files of a killed run
+// and files whose names `accepts`.
+bool has_only(const fs::path& folder, bool (*accepts)(const std::string& name)) {
+  return std::all_of(
+      fs::recursive_directory_iterator(folder), fs::recursive_directory_iterator(),
+      [&](const fs::directory_entry& entry) {
+        const std::string name = entry.path().lexically_relative(folder).string();
+        return (name == RunFolder::kCheckpoints && fs::is_directory(entry.symlink_status())) ||
+               RunFolder::is_temporary(name) || accepts(name);
+      });
 }
 
 }  // namespace
@@ -97,8 +98,9 @@ void check_weights_out(const std::string& option, const std::string& path) {
 nn::LockedFolder open_out(const fs::path& out, bool overwrite) {
   nn::LockedFolder folder(out);
   const RunFolder run(out);
-  if (!is_vacant(out)) {
-    if (!run.is_run())
+  if (!has_only(out, [](const std::string&) { return false; })) {
+    // A killed import leaves weights without a configuration.
+    if (!run.is_run() && !has_only(out, RunFolder::contains))
       usage_error("--out {} is not empty and is not a run directory; choose another directory",
                   out.string());
     if (!overwrite)

@@ -7,7 +7,6 @@
 #include <variant>
 #include <vector>
 
-#include "autograd/base/files.h"
 #include "nn/io/names.h"
 #include "nn/io/setting.h"
 #include "nn/layers/sites.h"

@@ -1,20 +1,18 @@
 #include "tools/heed/result_folder.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include <cerrno>
 #include <system_error>
 
 #include "autograd/base/error.h"
+#include "autograd/base/files.h"
 #include "tools/heed/report/output.h"
 
 namespace heed {
 
 namespace fs = std::filesystem;
 using autograd::IoError;
+using nn::LockedFolder;
 
 namespace {
 
@@ -22,13 +20,27 @@ bool is_taken(const fs::path& path) { return fs::exists(fs::symlink_status(path)
 
 fs::path numbered(const fs::path& path, int n) { return path.string() + fmt::format("-{}", n); }
 
+// Creates and locks the first of `preset`, `preset`-2, ... that no other process has taken.
+LockedFolder make_next(const fs::path& preset) {
+  for (int n = 1;; ++n) {
+    const fs::path path = n == 1 ? preset : numbered(preset, n);
+    if (is_taken(path)) continue;
+    try {
+      LockedFolder folder(path);
+      if (fs::is_empty(path)) return folder;
+    } catch (const nn::FolderInUse&) {  // another process has taken it; try the next
+    }
+  }
+}
+
 }  // namespace
 
 void check_out(const std::string& out) {
   if (out.empty() || !is_taken(out)) return;
   const bool is_folder = fs::is_directory(out);
   if (is_folder && fs::is_empty(out)) return;
-  const fs::path path = out.substr(0, out.find_last_not_of('/') + 1);
+  fs::path path = fs::path(out + "/").lexically_normal().parent_path();
+  if (path == "." || path.filename() == "..") path = fs::canonical(path);
   int n = 2;
   while (is_taken(numbered(path, n))) ++n;
   usage_error("--out {} {}; choose a new directory, such as {}", out,
@@ -36,42 +48,30 @@ void check_out(const std::string& out) {
 }
 
 ResultFolder::ResultFolder(const std::string& out, const fs::path& preset)
-    : path_(out.empty() ? preset : fs::path(out)) {
-  check_out(out);
-  std::error_code error;
-  if (path_.has_parent_path()) fs::create_directories(path_.parent_path(), error);
-  for (int n = 2; is_new_ && ::mkdir(path_.c_str(), 0777) != 0; ++n) {
-    heed::check<IoError>(errno == EEXIST, "cannot make the directory " + path_.string(),
-                         std::generic_category().message(errno));
-    if (out.empty())
-      path_ = numbered(preset, n);
-    else
-      is_new_ = false;
-  }
-  const std::string marker = (path_ / kUnfinished).string();
-  const int file = ::open(marker.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-  const int reason = errno;
-  if (file < 0 && is_new_) fs::remove(path_, error);
-  heed::check<IoError>(file >= 0, "cannot write " + marker,
-                       std::generic_category().message(reason));
-  ::close(file);
+    : locked_(out.empty() ? make_next(preset) : (check_out(out), LockedFolder(out))) {
+  check_out(out);  // again, because another process may have used it before it was locked
+  autograd::write_file((locked_.path() / kUnfinished).string(), std::string_view());
 }
 
 ResultFolder::~ResultFolder() {
-  if (completed_) return;
+  if (completed_ || !locked_.is_present()) return;
   std::error_code ignored;
   for (const fs::path& file : files_) fs::remove(file, ignored);
-  fs::remove(path_ / kUnfinished, ignored);
-  if (is_new_) fs::remove(path_, ignored);
+  fs::remove(locked_.path() / kUnfinished, ignored);
 }
 
 fs::path ResultFolder::file(const std::string& name) {
   const std::lock_guard guard(mutex_);
-  return files_.emplace_back(path_ / name);
+  return files_.emplace_back(locked_.path() / name);
 }
 
 void ResultFolder::complete() {
-  fs::remove(path_ / kUnfinished);
+  const std::string path = locked_.path().string();
+  check<IoError>(locked_.is_present(), path,
+                 "was moved or removed while the result was written; repeat the command");
+  std::error_code error;
+  fs::remove(locked_.path() / kUnfinished, error);
+  check<IoError>(!error, "cannot write into " + path, error.message());
   completed_ = true;
 }
 

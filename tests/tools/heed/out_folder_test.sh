@@ -13,6 +13,9 @@ ok test -e run/study/weights.png; ok test -z "$(ls run/checkpoints)"
 ok grep -q 'seed = 2' run/config.toml
 
 # hostile_test.py has links inside the run directory, directories in place of files, and commands that only read
+mkdir half; cp run/model.safetensors half  # a killed import leaves weights without a configuration
+refuses 2 "replace it with --overwrite" import run/model.safetensors --out half
+expect 0 import run/model.safetensors --out half --overwrite; ok test -e half/config.toml
 ln -s run by-name
 expect 0 train reverse "${small[@]}" --seed 4 --out by-name --overwrite; ok grep -q 'seed = 4' run/config.toml
 

@@ -39,8 +39,31 @@ TEST_CASE("a result has a directory of its own, which is removed if it is not co
   fs::create_directory(folder / "empty");
   { ResultFolder(folder / "empty", "").file("a"); }
   CHECK(fs::is_empty(folder / "empty"));
-  { ResultFolder(folder / "deep/er", "").complete(); }
-  CHECK(fs::is_empty(folder / "deep/er"));
+  {
+    ResultFolder result(folder / "deep/er", "");
+    write(result.file("a"));
+    CHECK_THROWS_WITH(ResultFolder(folder / "deep/er", ""), Contains("is not empty"));
+    result.complete();
+  }
+  CHECK(fs::exists(folder / "deep/er/a"));
+}
+
+TEST_CASE("a result whose directory was moved does not touch a directory that took its path") {
+  const Folder folder;
+  const fs::path path = folder / "study";
+  const auto write = [](const fs::path& file) {
+    autograd::write_file(file.string(), std::string_view("1"));
+  };
+  {
+    ResultFolder result("", path);
+    write(result.file("a"));
+    fs::rename(path, folder / "moved");
+    ResultFolder other("", path);
+    write(other.file("a"));
+    other.complete();
+    CHECK_THROWS_WITH(result.complete(), Contains("was moved or removed"));
+  }
+  CHECK((fs::exists(folder / "study/a") && fs::exists(folder / "moved/a")));
 }
 
 }  // namespace

@@ -49,8 +49,8 @@ class Out {
   /// Sets the key "files" and adds a line for each file.
   void files(const std::vector<std::filesystem::path>& files);
 
-  /// Marks the command as failed: after the result, the program prints `why` as an error (unless it
-  /// is empty) and exits with this code.
+  /// Sets the exit code, and a line (unless it is empty) that the program prints to stderr after
+  /// the result.
   void fail(ExitCode code, std::string why = "") { exit_code = code, error = std::move(why); }
 
   /// Returns the text. It ends with a newline, unless it is empty.

@@ -3,9 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "autograd/base/files.h"
-#include "autograd/base/parallel.h"
-#include "autograd/base/text.h"
 #include "nn/train/cost/memory.h"
 #include "nn/train/cost/model_cost.h"
 #include "tools/heed/commands.h"

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "autograd/base/files.h"
 #include "autograd/base/parallel.h"
 #include "nn/run/training_run.h"
 #include "nn/train/cost/memory.h"

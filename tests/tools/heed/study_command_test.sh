@@ -63,7 +63,6 @@ mv elsewhere.txt text.txt
 expect 0 study runs/reverse-1 --prompt abcdefghijklmnop --corrupt ponmlkjihgfedcba --of diff:a-b --out patched
 for words in "Activation patching" "the sequence and a corrupt prompt" patching_heads.png "denoise: sufficient"; do out_has "$words"; done
 for file in patched/patching.png patched/report.html; do has_file $file; done
-refuses 2 "--out patched is not empty" study runs/reverse-1 --over-time --out patched
 # picture_has FILE TEXT...: checks that the description or the metadata of a PNG file contain each text
 picture_has() { for text in "${@:2}"; do what="$1, $text"; ok grep -aqF -- "$text" "$1"; done; }
 picture_has patched/patching.png "Activation patching" "Color range"
@@ -135,13 +134,9 @@ refuses 2 "1e+39 is out of range for float32" plot large.safetensors
 # --- a study goes into a new directory. hostile_test.py tests links, and faults_test.sh kills
 has_file runs/reverse-1/study-2/arrays.safetensors
 refuses 2 "--out looked is not empty; choose a new directory, such as looked-2" study runs/reverse-1 --out looked
-refuses 2 "--out pairs.txt is not a directory; choose a new directory, such as pairs.txt-2" study runs/reverse-1 --out pairs.txt
 refuses 2 "unknown option --overwrite: it was removed; each result has a new directory" study again --overwrite
-# If the output directory existed before (an empty directory or a link), a study that fails keeps it.
-mkdir -p target empty && ln -sfn target link
+mkdir -p target && ln -sfn target link  # a link to an empty directory
 expect 0 study runs/reverse-1 --out link; has_file link/dS.png
-refuses 2 "is not a head of this model" study runs/reverse-1 --out empty --ablate L7H0
-ok test -d empty
 
 # --- a study over a run's checkpoints
 expect 0 study runs/reverse-1 --over-time; out_has "3 checkpoints on 32 sequences"
@@ -149,7 +144,6 @@ out_has "step   loss  counted  L0H0"
 for file in over_time.png report.html; do has_file "runs/reverse-1/over-time/$file"; done
 expect 0 study runs/reverse-1 --over-time --json --format svg; is_json_line; out_has '"steps":[0,4,8]'
 has_file runs/reverse-1/over-time-3/over_time.svg
-refuses 2 "--out runs/reverse-1/over-time is not empty" study runs/reverse-1 --over-time --out runs/reverse-1/over-time
 refuses 4 "has no checkpoints; train with --save-every" study again --over-time
 cp -r runs/reverse-1 cut && truncate -s 1000 cut/checkpoints/000004.safetensors
 refuses 4 "cut/checkpoints/000004.safetensors" study cut --over-time

@@ -19,6 +19,7 @@ class LockedFolder {
   /// Creates the directory if it does not exist, and locks it. Throws FolderInUse if it is already
   /// locked, and IoError for other failures.
   explicit LockedFolder(const std::filesystem::path& folder);
+  /// Moves the lock. The other object no longer has it.
   LockedFolder(LockedFolder&& other) noexcept;
   /// Removes the directory if this object created it and it is empty.
   ~LockedFolder();

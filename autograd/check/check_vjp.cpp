@@ -117,7 +117,7 @@ void replay(const Checker& checker, std::size_t input, std::string_view name,
     if (!wrong.empty()) spoil(wrong);
     for (const Comparison& e : checker.comparisons()) {
       if (!is_of(e, input) || e.cotangent != c) continue;
-      const double value = wrong.empty() ? factor * e.given : e.along.dot(wrong);
+      const double value = wrong.empty() ? factor * e.given : e.along->dot(wrong);
       differs |= !(std::abs(value - e.given) <= e.rounding);
       passes &= e.passes(value);
     }
@@ -213,6 +213,9 @@ Values check_order(CheckedFunction f, const CheckOptions& options, int order, Ch
       options.seed, order, report);
   checker.run();
   const CheckedEntry& worst = report.by(order, Oracle::kDifferences).worst;
+  // Four right digits could be those of an iterative forward.
+  if (report.verdict == Verdict::kWrong && options.forward_error == 0 && worst.digits() >= 4)
+    report.message += "; is forward iterative? Then pass its tolerance as forward_error";
   for (std::size_t i = 0; i < checker.function().inputs.size() && order == 1; ++i)
     if ((report.ok() || (worst.input == i && worst.expected == 0 && worst.given != 0)) &&
         checker.is_staircase(i)) {
@@ -232,7 +235,7 @@ Values check_order(CheckedFunction f, const CheckOptions& options, int order, Ch
   }
   if (report.ok() && has_calls) checker.check_elsewhere();
   if (report.ok() && has_calls) checker.check_calls();
-  return checker.x();
+  return checker.function().x;
 }
 
 // Returns backward as a function of x and dy, whose derivative is backward2. The second derivative
@@ -244,7 +247,7 @@ CheckedFunction gradient_function(const CheckedFunction& f, Values x, const Valu
   const auto first = [n](const Values& both) { return Values(both.begin(), both.begin() + n); };
   const auto last = [n](const Values& both) { return Values(both.begin() + n, both.end()); };
   x.insert(x.end(), dy.begin(), dy.end());
-  g.x = x, g.foreign = nullptr;
+  g.x = x, g.foreign = nullptr, g.forward_error = 0;
   g.inputs.insert(g.inputs.end(), f.outputs.begin(), f.outputs.end());
   g.outputs = f.inputs;
   g.forward = [=](const Values& both) { return f.backward(first(both), last(both)); };
@@ -253,13 +256,14 @@ CheckedFunction gradient_function(const CheckedFunction& f, Values x, const Valu
   };
   // backward may add terms of the size of <dy, y> / x, which cancel.
   const Values y = f.forward(f.x);
-  double terms = 0, largest = 0;
-  for (std::size_t o = 0; o < y.size(); ++o) terms = std::hypot(terms, y[o] * dy[o]);
+  double noise = 0, largest = 0;
+  for (std::size_t o = 0; o < y.size(); ++o)
+    noise = std::hypot(noise, dy[o] * std::max(f.roundoff() * y[o], f.forward_error));
   for (const double e : f.x) largest = std::max(largest, std::abs(e));
   // Avoids a division by 0 or by a subnormal number.
   const double least = largest == 0 ? 1 : std::max(0x1p-1000, f.roundoff() * largest);
   for (const double e : f.x)
-    g.least_noise.push_back(terms * f.roundoff() / std::max(least, e == 0 ? largest : std::abs(e)));
+    g.least_noise.push_back(noise / std::max(least, e == 0 ? largest : std::abs(e)));
   g.exact = [=](const Values& both, const Values& t) {
     const Values by_x = f.backward2(first(both), last(both), first(t));
     ExactDerivative d{f.backward(first(both), last(t)), {}};
@@ -309,6 +313,8 @@ CheckReport check_function(CheckedFunction f, const CheckOptions& options) {
                     options.max_entries);
   check<ValueError>(options.order >= 0 && options.order <= 2, "check_vjp",
                     "order must be 0, 1 or 2, got ", options.order);
+  check<ValueError>(options.forward_error >= 0 && std::isfinite(options.forward_error), "check_vjp",
+                    "forward_error must be finite and at least 0, got ", options.forward_error);
   CheckReport report;
   report.seed = options.seed;
   report.exact_names[0] = "values of jvp";
@@ -320,6 +326,7 @@ CheckReport check_function(CheckedFunction f, const CheckOptions& options) {
     report.refuse(Verdict::kWrong, bad);
   if (!report.ok()) return report;
   f.exact_is_given = true;
+  f.forward_error = options.forward_error;
   if (!f.backward) f.names.backward = "jvp";
   const bool second = options.order == 2 || (options.order == 0 && f.backward2);
   const CheckedFunction kept = second ? f : CheckedFunction();

@@ -60,6 +60,9 @@ struct CheckOptions {
   /// Highest order that is checked, 1 or 2. Order 2 without Derivatives::backward2 has the verdict
   /// kVacuous. The default 0 is 2 if there is a backward2, and otherwise 1.
   int order = 0;
+  /// Absolute error of forward that is larger than rounding, such as the tolerance of an iterative
+  /// solver. Finite and at least 0. Derivatives that it hides do not count as checked.
+  double forward_error = 0;
 };
 
 /// Checks all given derivatives of a function:
@@ -85,19 +88,21 @@ CheckReport check_derivatives(const Derivatives<T>& f, const std::vector<std::ve
 /// number is 0. Others are zero for outputs whose rounding errors would hide the derivatives of
 /// other outputs.
 ///
-/// The error of the differences is estimated for each output. The tolerance of an entry is twice
-/// the root of the sum of the squares of these errors, over the outputs that the entry moves, plus
-/// 2^10 rounding errors of the root of the sum of the squares of the entry's terms
-/// (CheckedEntry::terms). If the entry fails, the measured rounding error of backward is added to
-/// the tolerance. Outputs that the entry does not move have no effect on the tolerance, unless the
-/// gradient is right only without them: rounding may hide their derivatives. At the end, the
-/// gradients are made wrong in several ways, and each wrong version is compared. If a
-/// wrong version passes, the verdict is kVacuous.
+/// The error of the differences is estimated for each output. If two steps contradict each other,
+/// the smaller one is right. The tolerance of an entry is twice the root of the sum of the squares
+/// of these errors, over the outputs that the entry moves, plus 2^10 rounding errors of the root of
+/// the sum of the squares of the entry's terms (CheckedEntry::terms). If the entry fails, it is
+/// compared again with other steps, until one entry is refuted, and the measured rounding error of
+/// backward is added to the tolerance. Outputs that the entry does not move have no effect on the
+/// tolerance, unless the gradient is right only without them: rounding may hide their derivatives.
+/// At the end, the gradients are made wrong in several ways, and each wrong version is compared. If
+/// a wrong version passes, the verdict is kVacuous.
 ///
 /// An entry does not count as checked if differences cannot distinguish it from the rounding error
 /// of forward. If this is true for all entries of an input, the verdict is kVacuous. For each
 /// entry, forward runs about 6 to 60 times in double (up to 84 times beside a kink, a pole or an
-/// edge of its domain), and about 18 to 54 times in float (up to 216 times).
+/// edge of its domain), and about 18 to 54 times in float (up to 216 times). For an entry that
+/// seems wrong, these numbers are three times as large in double.
 ///
 /// The verdict is also kWrong if backward returns gradients of other lengths than the inputs, if a
 /// value or gradient is NaN or infinite, if a second run with the same arguments returns a result
@@ -114,13 +119,12 @@ CheckReport check_derivatives(const Derivatives<T>& f, const std::vector<std::ve
 /// the mistake concerns the gradients of the outputs.
 ///
 /// An entry on a kink, where the left and right slopes of an output differ, is moved and compared
-/// there. An entry that stays on a kink is counted (CheckReport::on_kink) and compared only for the
-/// outputs that have no kink. If all compared entries of an input stay on a kink, the verdict is
-/// kVacuous.
+/// there. An entry that stays on a kink is counted (CheckReport::on_kink), not compared. If all
+/// compared entries of an input stay on a kink, the verdict is kVacuous.
 ///
-/// Throws ValueError if options.max_entries is less than 1, if options.order is not 0, 1 or 2, or
-/// if forward returns a different number of values near x than at x. Exceptions of forward and
-/// backward pass through.
+/// Throws ValueError if options.max_entries is less than 1, if options.order is not 0, 1 or 2, if
+/// options.forward_error is negative or not finite, or if forward returns a different number of
+/// values near x than at x. Exceptions of forward and backward pass through.
 template <class T>
 CheckReport check_vjp(const std::type_identity_t<ForwardFunction<T>>& forward,
                       const std::type_identity_t<BackwardFunction<T>>& backward,

@@ -31,12 +31,8 @@ constexpr double kUnequal = 0x1p16;
 constexpr double kJump = 0x1p-20;
 constexpr int kHalvings = 45;
 
-// Returns the smallest power of two above |x|, or 1 if x is 0.
-double power_of_two_above(double x) {
-  int exponent;
-  std::frexp(x, &exponent);
-  return std::ldexp(1, exponent);
-}
+// Returns the smallest power of two above |x|, which is not 0.
+double power_of_two_above(double x) { return std::ldexp(1, std::ilogb(x) + 1); }
 
 std::string number_text(double x) {
   std::ostringstream text;
@@ -86,7 +82,12 @@ Values random_cotangent(std::size_t n, Generator& random) {
 
 Checker::Checker(CheckedFunction f, const CheckEffort& effort, std::uint64_t seed, int order,
                  CheckReport& report)
-    : f_(std::move(f)), effort_(effort), order_(order), random_(seed), report_(report) {
+    : f_(std::move(f)),
+      effort_(effort),
+      order_(order),
+      random_(seed),
+      steps_(seed, f_.single),
+      report_(report) {
   report_.order = order;
   report_.seed = seed;
   report_.entries[order - 1] = std::ssize(f_.x);
@@ -135,11 +136,6 @@ CheckedEntry Checker::entry_at(std::size_t k) const {
   return {.input = input, .at = at, .index = {index.begin(), index.end()}};
 }
 
-std::string Checker::find_in_inputs(const Values& values, bool (*bad)(double)) const {
-  const auto found = std::find_if(values.begin(), values.end(), bad);
-  return found == values.end() ? "" : entry_at(std::size_t(found - values.begin())).name();
-}
-
 std::string Checker::output_name(std::size_t o) const {
   const std::string& kind = f_.names.output;
   return f_.outputs.size() == 1 ? kind + " " + to_text(unravel(std::int64_t(o), f_.outputs[0]))
@@ -151,11 +147,11 @@ double Checker::own_scale(std::size_t k) const {
 }
 
 Direction Checker::random_direction(std::size_t begin, std::size_t end) {
-  std::vector<Moves::Pair> moves;
-  moves.reserve(end - begin);
+  Direction all;
+  all.moves.reserve(end - begin);
   for (std::size_t k = begin; k < end; ++k)
-    moves.emplace_back(k, random_.next_u32() % 2 == 0 ? -own_scale(k) : own_scale(k));
-  return {{}, std::move(moves)};
+    all.moves.emplace_back(k, random_.next_u32() % 2 == 0 ? -own_scale(k) : own_scale(k));
+  return all;
 }
 
 Values Checker::shifted(const Direction& along, double t) const {
@@ -175,26 +171,21 @@ Line Checker::line_along(const Direction& along) const {
 }
 
 // Returns the derivatives of all outputs along a direction.
-OutputSlopes Checker::slopes(Oracle oracle, const Direction& along) {
-  const std::size_t n = cotangents_[0].size();
+OutputSlopes Checker::slopes(Oracle oracle, const Direction& along, bool repeated) {
   ExactDerivative truth;
   if (f_.exact) truth = f_.exact(f_.x, along.from(Values(f_.x.size(), 0.0), 1));
-  if (oracle == Oracle::kDual)
-    return {truth.derivative,
-            f_.exact_is_given ? times(noise_, kGivenNoise) : Values(n),
-            truth.terms,
-            std::vector<bool>(n),
-            std::vector<bool>(n, true),
-            Values(n)};
-  OutputSlopes s;
-  double largest = -1;
-  for (const Difference& d : differences(line_along(along), noise_, 1, f_.single)) {
-    s.value.push_back(d.value), s.error.push_back(d.error), s.terms.push_back(std::abs(d.value));
-    s.kink.push_back(d.kink), s.moves.push_back(d.moves), s.reach.push_back(d.reach);
-    if (std::abs(d.value) > largest) largest = std::abs(d.value), s.step = d.step;
+  OutputSlopes s = {{}, truth.terms, truth.derivative};
+  if (oracle == Oracle::kDual) {
+    for (std::size_t o = 0; o < s.exact.size(); ++o)
+      s.of.push_back({.value = s.exact[o],
+                      .error = f_.exact_is_given ? kGivenNoise * noise_[o] : 0,
+                      .moves = true});
+    return s;
   }
-  if (f_.exact && !f_.exact_is_given) s.terms = truth.terms;
-  s.exact = truth.derivative;
+  s.of = differences(line_along(along), noise_, 1, steps_, repeated || f_.single);
+  if (f_.exact && !f_.exact_is_given) return s;
+  s.terms.clear();
+  for (const Difference& d : s.of) s.terms.push_back(std::abs(d.value));
   return s;
 }
 
@@ -203,6 +194,7 @@ OutputSlopes Checker::slopes(Oracle oracle, const Direction& along) {
 bool Checker::prepare() {
   for (const Oracle oracle : kAllOracles) by(oracle) = {};
   comparisons_.clear(), kinks_.clear(), directions_.clear(), kinked_.clear();
+  still_noise_.clear(), refuted_ = false;
   cotangents_.clear(), gradients_.clear(), gradient_noise_.clear();
   hides_.assign(f_.inputs.size(), false);
   for (auto& entries : compared_) entries.clear();
@@ -222,7 +214,7 @@ bool Checker::prepare() {
   by(Oracle::kDual).worst.expected = 0;
   if (effort_.entries[int(Oracle::kDifferences)] > 0) {
     noise_ = noise_of_forward();
-    for (double& n : noise_) n = std::max(n, f_.smallest());
+    for (double& n : noise_) n = std::max({n, f_.smallest(), f_.forward_error});
     for (std::size_t o = 0; o < f_.least_noise.size(); ++o)
       noise_[o] = std::max(noise_[o], f_.least_noise[o]);
     add_quiet_cotangents();
@@ -291,9 +283,9 @@ void Checker::add_quiet_cotangents() {
 
 void Checker::run_backward(const Values& v) {
   const Values g = gradient_for(v);
-  if (const auto at = find_in_inputs(g, is_not_finite); !at.empty())
-    fail("not finite: the gradient of " + at + "; correct " + f_.names.backward +
-         ", or choose other inputs");
+  if (const auto bad = std::ranges::find_if(g, is_not_finite); bad != g.end())
+    fail("not finite: the gradient of " + entry_at(std::size_t(bad - g.begin())).name() +
+         "; correct " + f_.names.backward + ", or choose other inputs");
   if (const Values again = gradient_for(v); report_.ok() && again != g) {
     if (const auto k = find_difference(again, g, f_.inputs, f_, [&] {
           return limited(noise_of_backward(v, g), g, kUnequal * f_.roundoff());
@@ -357,13 +349,13 @@ void Checker::check_elsewhere() {
   const OutputSlopes found = slopes(Oracle::kDifferences, all);
   Values v = cotangents_[0], noise;
   // The mistake is large. Outputs whose derivatives are not clear are left out.
-  double size = 0;
+  double size = 0, by_differences = 0;
   for (std::size_t o = 0; o < v.size(); ++o) {
-    if (found.kink[o] || !(found.error[o] <= std::abs(found.value[o]) / 16)) v[o] = 0;
-    if (v[o] != 0) size = std::hypot(size, v[o] * found.value[o]);
+    const Difference& d = found.of[o];
+    if (d.kink || !(d.error <= std::abs(d.value) / 16)) v[o] = 0;
+    if (v[o] != 0) size = std::hypot(size, v[o] * d.value), by_differences += v[o] * d.value;
   }
-  const double by_backward = all.dot(gradient_for(v)),
-               by_differences = std::inner_product(v.begin(), v.end(), found.value.begin(), 0.0);
+  const double by_backward = all.dot(gradient_for(v));
   f_.x = x;
   if (std::abs(by_backward - by_differences) > size / 4)
     fail("at another point, with each input in reversed order, backward returns " +

@@ -72,6 +72,7 @@ struct CheckedFunction {
   bool exact_is_given = false;
   /// Assumed lower limit of the rounding noise of each output. May be empty.
   Values least_noise = {};
+  double forward_error = 0;  ///< assumed lower limit of the noise of all outputs
   FunctionNames names = {};
   bool single = false;  ///< true if the function computes in float; x then has only float values
   double other_roundoff = 0;  ///< if not 0, roundoff() returns this number
@@ -99,34 +100,11 @@ struct CheckEffort {
   double resolved = 0x1p-16;
 };
 
-/// Pairs (k, by) of a direction. Copies share the pairs, because each comparison stores a copy.
-class Moves {
- public:
-  using Pair = std::pair<std::size_t, double>;  ///< (k, by): entry k moves by t * by
-  Moves() = default;                            ///< no pairs
-  ///@{
-  /// The given pairs.
-  Moves(std::vector<Pair> pairs)
-      : pairs_(std::make_shared<const std::vector<Pair>>(std::move(pairs))) {}
-  Moves(std::initializer_list<Pair> pairs) : Moves(std::vector<Pair>(pairs)) {}
-  ///@}
-  ///@{
-  /// The members of a vector of pairs.
-  std::size_t size() const { return pairs_ ? pairs_->size() : 0; }
-  const Pair* begin() const { return pairs_ ? pairs_->data() : nullptr; }
-  const Pair* end() const { return begin() + size(); }
-  const Pair& operator[](std::size_t i) const { return (*pairs_)[i]; }
-  ///@}
-
- private:
-  std::shared_ptr<const std::vector<Pair>> pairs_;
-};
-
 /// A direction in which entries of x move together. At distance t along it, entry k has moved from
 /// x[k] to x[k] + t * by, for each pair (k, by) of `moves`.
 struct Direction {
   CheckedEntry entry;  ///< the single entry that moves, or the input of a random direction
-  Moves moves;         ///< pairs (k, by): entry k moves by t * by
+  std::vector<std::pair<std::size_t, double>> moves;  ///< pairs (k, by): entry k moves by t * by
   /// Returns the number by which a derivative along this direction is divided. If only entry k
   /// moves, the number is the distance `by` of its pair, so that the quotient is the partial
   /// derivative with respect to x[k]. Otherwise it is 1.
@@ -141,10 +119,10 @@ struct Direction {
 struct Comparison : CheckedEntry {
   std::size_t cotangent = 0;  ///< index of the cotangent
   double rounding = 0;        ///< difference of two right gradients that rounding can cause
-  Direction along;            ///< the direction in which the gradient is compared
-  double reach = 0;           ///< on a kink, gradients up to this far from `expected` are right
-  bool on_kink = false;       ///< true if the left slope and the right slope differ
-  bool resolved = false;      ///< true if the oracle can distinguish the entry from rounding errors
+  std::shared_ptr<const Direction> along;  ///< the direction in which the gradient is compared
+  double reach = 0;       ///< on a kink, gradients up to this far from `expected` are right
+  bool on_kink = false;   ///< true if the left slope and the right slope differ
+  bool resolved = false;  ///< true if the oracle can distinguish the entry from rounding errors
   /// Returns true if `value` differs from `expected` by at most the tolerance.
   bool passes(double value) const;
   /// Returns true if `given` differs from `expected` by at most the tolerance.
@@ -155,14 +133,9 @@ struct Comparison : CheckedEntry {
 
 /// The derivatives of all outputs along one direction, by one oracle.
 struct OutputSlopes {
-  Values value;             ///< the derivatives
-  Values error;             ///< their estimated errors; 0 for dual numbers
-  Values terms;             ///< for each output, the sum of the absolute values of its terms
-  std::vector<bool> kink;   ///< true if the left slope and the right slope of the output differ
-  std::vector<bool> moves;  ///< false if differences see no change of the output
-  Values reach = {};        ///< Difference::reach of each output; 0 for the exact oracle
-  double step = 0;          ///< step of the differences of the output with the largest derivative
-  Values exact = {};        ///< with differences: those by CheckedFunction::exact, if given
+  std::vector<Difference> of;  ///< of each output; the exact oracle sets value, error and moves
+  Values terms;                ///< for each output, the sum of the absolute values of its terms
+  Values exact;                ///< derivatives by CheckedFunction::exact, if given
 };
 
 /// Number of rounding errors allowed in a sum of terms, because two right functions may add the
@@ -183,16 +156,15 @@ class Checker {
           CheckReport& report);
   /// Compares entries and directions. If entries are on a kink, moves them and repeats all
   /// comparisons, and once more on the other side of their kinks. An entry that stays on a kink is
-  /// counted in the report, and compared only for the outputs that have no kink.
+  /// counted in the report, not compared.
   void run();
-  /// Returns the point at which f was checked: the given x, or x moved off its kinks.
-  const Values& x() const { return f_.x; }
-  /// Returns the function at x().
+  /// Returns the function at the point at which it was checked: the given x, or x moved off its
+  /// kinks.
   const CheckedFunction& function() const { return f_; }
   const std::vector<Comparison>& comparisons() const { return comparisons_; }
   /// Returns the result of backward for each cotangent.
   const std::vector<Values>& gradients() const { return gradients_; }
-  /// Checks the calls of the function, as check_calls() (call_checks.h), at x(). Removes the
+  /// Checks the calls of the function, as check_calls() (call_checks.h). Removes the
   /// comparisons, and all gradients but the first.
   void check_calls();
   /// Compares the gradient along one random direction at another point: that with the inputs in
@@ -210,9 +182,6 @@ class Checker {
   void fail(const std::string& message) { report_.refuse(Verdict::kWrong, message); }
   OracleReport& by(Oracle oracle) { return report_.oracles[order_ - 1][int(oracle)]; }
   CheckedEntry entry_at(std::size_t k) const;
-  /// Returns the name of the first element for which `bad` is true, such as "input 0 at [3]".
-  /// Returns an empty string if there is none.
-  std::string find_in_inputs(const Values& values, bool (*bad)(double)) const;
   /// Returns the name of element o of all outputs: "output [3]", or "output 1 at [3]" if there are
   /// several outputs.
   std::string output_name(std::size_t o) const;
@@ -220,8 +189,10 @@ class Checker {
   Direction random_direction(std::size_t begin, std::size_t end);
   Values shifted(const Direction& along, double t) const;
   Line line_along(const Direction& along) const;
-  OutputSlopes slopes(Oracle oracle, const Direction& along);
+  /// `repeated` is that of differences(). In float it is always true.
+  OutputSlopes slopes(Oracle oracle, const Direction& along, bool repeated = false);
   Values noise_of_forward();
+  Values noise_of_still(const std::function<Values(const Values& x)>& f);
   Values noise_of_backward(const Values& v, const Values& gradient, bool limited = true);
   /// Returns the result of backward at x, or nothing if jvp is checked.
   Values gradient_for(const Values& v) const;
@@ -238,11 +209,11 @@ class Checker {
   void check_by(Oracle oracle);
   std::int64_t sample_size(std::size_t input, std::int64_t count) const;
   std::vector<std::size_t> sample(std::size_t input, std::int64_t taken, int draw = 0) const;
-  bool seems_kinked(std::size_t k) const;
+  std::vector<bool> kinks_along(const Direction& along) const;
+  bool shares_kink(const Direction& along);
   bool compare_entry(Oracle oracle, std::size_t k);
-  bool compare_smooth_outputs(Oracle oracle, const Direction& along);
   bool compare_entries(Oracle oracle, std::int64_t count);
-  bool compare_direction(Oracle oracle, std::size_t i);
+  bool compare_direction(Oracle oracle, std::size_t i, bool repeated = false);
   void find_wrong_entry(Oracle oracle, const Direction& along, std::size_t cotangent,
                         const Values& v, const Values& g);
   Comparison compare(const OutputSlopes& slopes, const Direction& along, std::size_t cotangent,
@@ -259,10 +230,12 @@ class Checker {
   const CheckEffort effort_;
   const int order_;
   Generator random_;
+  const Steps steps_;
   CheckReport& report_;
   std::vector<std::size_t> starts_;  // index in x at which each input starts, then the size of x
   Values typical_;                   // typical absolute value of the entries of each input
   Values noise_;                     // rounding noise of forward, for each output
+  Values still_noise_;               // noise_of_still(forward); empty: not measured
   std::vector<Values> cotangents_, gradients_;
   std::vector<Values>
       gradient_noise_;                 // noise of backward, for each cotangent; empty: not measured
@@ -270,6 +243,7 @@ class Checker {
   std::vector<Direction> directions_;  // a random direction for each input
   std::vector<std::vector<bool>> kinked_;  // for each direction, the outputs on a kink
   std::vector<Comparison> comparisons_;
+  bool refuted_ = false;               // true if an entry failed with repeated differences
   std::set<std::size_t> compared_[2];  // entries that were compared, by oracle
   std::vector<Direction> kinks_;
   int searches_ = 0;                  // number of times that entries on a kink were searched

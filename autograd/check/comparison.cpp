@@ -55,6 +55,29 @@ Values Checker::noise_of_forward() {
   return measure_noise(line_along(all), f_.noise_spread(), f_.roundoff());
 }
 
+// Returns the rounding noise of each value of f that has the same bits at all points near x, and 0
+// for the others. Such a value may be a difference of numbers that are far larger than itself, as
+// log(1 + q) is if q is 1e-20. The noise is that of the largest value at a distance of the inputs'
+// own sizes.
+Values Checker::noise_of_still(const std::function<Values(const Values& x)>& f) {
+  constexpr int kDirections = 8;
+  const Values y = f(f_.x);
+  Values largest(y.size());
+  for (int i = 0; i < kDirections; ++i) {
+    const Direction all = random_direction(0, f_.x.size());
+    for (const double t : {-1.0, 1.0}) {
+      const Values near = f(shifted(all, t * f_.noise_spread() * 0x1p-23)),
+                   far = f(shifted(all, t));
+      for (std::size_t o = 0; o < y.size(); ++o) {
+        if (near[o] != y[o]) largest[o] = HUGE_VAL;
+        if (std::isfinite(far[o])) largest[o] = std::max(largest[o], std::abs(far[o]));
+      }
+    }
+  }
+  for (double& e : largest) e = std::isfinite(e) ? f_.roundoff() * e : 0;
+  return largest;
+}
+
 // Returns the error that rounding inside backward causes in each entry of `gradient`, the gradient
 // for cotangent v. If it is limited, the error times the step of a random direction is at most a
 // fraction of the largest |gradient entry * step|. Otherwise a backward whose result is mostly
@@ -84,50 +107,43 @@ double Checker::given(const OutputSlopes& slopes, const Direction& along, const 
 // the outputs that have no kink. Returns false if the entry fails or must be moved off a kink.
 bool Checker::compare_entry(Oracle oracle, std::size_t k) {
   const auto is_sharp = [](const Comparison& e) { return e.tolerance <= kSharp * e.terms; };
+  const auto is_right = [](const Comparison& e) { return e.on_kink || e.passes(); };
   const auto is_resolved = [](const Comparison& e) { return e.resolved; };
   const auto is_seen = [](const Comparison& e) { return e.resolved && e.terms > 0; };
-  if (!compared_[int(oracle)].insert(k).second) return true;
+  if (!compared_[int(oracle)].insert(k).second || stuck_.contains(k)) return true;
   const CheckedEntry entry = entry_at(k);
   const double own = own_scale(k), typical = typical_[entry.input];
-  if (stuck_.contains(k)) return compare_smooth_outputs(oracle, {entry, {{k, own}}});
-  const auto compare_at = [&](double scale) {
+  const auto compare_at = [&](double scale, bool repeated) {
     const Direction along{entry, {{k, scale}}};
-    return compare_all(slopes(oracle, along), along);
+    return compare_all(slopes(oracle, along, repeated), along);
   };
-  std::vector<Comparison> found = compare_at(own);
   // If an entry is far smaller than the rest of its input, f may hardly change over a step of the
   // entry's own size. Then a wider step is tried too. The result of the wider step is used if it
   // agrees with the result of the first step and is more precise. If they disagree, the wider step
   // may have jumped over a singularity. If the first step is not precise enough and the wider step
   // finds a kink, the entry counts as being on a kink.
-  if (oracle == Oracle::kDifferences && own < typical &&
-      !std::all_of(found.begin(), found.end(), is_sharp)) {
-    const auto wider = compare_at(typical);
+  const auto compare_both = [&](bool repeated) {
+    std::vector<Comparison> found = compare_at(own, repeated);
+    if (oracle == Oracle::kDual || own >= typical || std::ranges::all_of(found, is_sharp))
+      return found;
+    const auto wider = compare_at(typical, repeated);
     for (std::size_t c = 0; c < found.size(); ++c)
       if (narrows(wider[c], found[c]) || (wider[c].on_kink && !found[c].resolved))
         found[c] = wider[c];
+    return found;
+  };
+  std::vector<Comparison> found = compare_both(false);
+  // Only differences at several steps refute a gradient. They are repeated until one is refuted.
+  if (oracle == Oracle::kDifferences && !refuted_ && !std::ranges::all_of(found, is_right)) {
+    if (!f_.single) found = compare_both(true);
+    refuted_ = !std::ranges::all_of(found, is_right);
   }
   const bool right = keep(found);
-  if (stuck_.contains(k)) return compare_smooth_outputs(oracle, {entry, {{k, own}}});
   // One cotangent of add_quiet_cotangents() suffices, unless no output depends on the entry.
   by(oracle).checked += !stuck_.contains(k) &&
                         (std::all_of(found.begin(), found.begin() + kCotangents, is_resolved) ||
                          std::any_of(found.begin() + kCotangents, found.end(), is_seen));
   return right;
-}
-
-// For an entry that could not be moved off a kink: compares only the outputs that have no kink
-// there. Returns false if the comparison fails.
-bool Checker::compare_smooth_outputs(Oracle oracle, const Direction& along) {
-  const OutputSlopes found = slopes(oracle, along);
-  Values v = cotangents_[0], noise;
-  for (std::size_t o = 0; o < v.size(); ++o)
-    if (found.kink[o]) v[o] = 0;
-  if (std::ranges::count(v, 0.0) == std::ssize(v)) return true;
-  Comparison e = compare(found, along, 0, v, gradient_for(v), noise);
-  e.along = along;
-  comparisons_.push_back(e);
-  return e.passes();
 }
 
 // Compares a sample of the entries of each input. Returns false if an entry fails or is on a kink.
@@ -143,27 +159,33 @@ bool Checker::compare_entries(Oracle oracle, std::int64_t count) {
 // together, and for each group of outputs, because in a sum over all outputs the error of one entry
 // could be smaller than the tolerance. Returns false if a comparison fails or an entry is on a
 // kink.
-bool Checker::compare_direction(Oracle oracle, std::size_t i) {
+bool Checker::compare_direction(Oracle oracle, std::size_t i, bool repeated) {
   const Direction& along = directions_[i];
-  OutputSlopes found = slopes(oracle, along);
-  const std::size_t n = found.kink.size();
-  if (oracle == Oracle::kDual) {
-    found.kink = kinked_[i];  // each side of a kink has a derivative, and each is right
-  } else {
-    kinked_[i].swap(found.kink);
+  OutputSlopes found = slopes(oracle, along, repeated);
+  const bool can_repeat = oracle == Oracle::kDifferences && !repeated && !f_.single;
+  const std::size_t n = found.of.size();
+  for (std::size_t o = 0; o < n; ++o)  // each side of a kink has a derivative, and each is right
+    if (bool& kink = found.of[o].kink; oracle == Oracle::kDual)
+      kink = kinked_[i][o];
+    else
+      kinked_[i][o] = std::exchange(kink, false);
+  if (oracle == Oracle::kDifferences) {
     if (std::ranges::count(kinked_[i], true) > 0 && ++searches_ <= kMostSearches)
       for (const std::size_t k : sample(along.entry.input, kMostEntries, searches_))
-        if (seems_kinked(k)) compare_entry(oracle, k);
+        if (std::ranges::count(kinks_along({entry_at(k), {{k, own_scale(k)}}}), true) > 0)
+          compare_entry(oracle, k);
     if (!kinks_.empty()) return false;
     // A kink that is left is compared, too: the error of the difference is larger than its jump.
   }
   std::vector<std::size_t> outputs;
   for (std::size_t o = 0; o < n; ++o)
-    if (!found.kink[o]) outputs.push_back(o);
+    if (!found.of[o].kink) outputs.push_back(o);
   bool right = true;
   std::optional<std::size_t> failed;  // index of a cotangent
   if (outputs.size() == n) {
     const std::vector<Comparison> all = compare_all(found, along);
+    if (can_repeat && !std::ranges::all_of(all, [](const auto& e) { return e.passes(); }))
+      return compare_direction(oracle, i, true);
     by(oracle).direction = all[0];
     right = keep(all);
     for (const Comparison& e : all)
@@ -178,7 +200,8 @@ bool Checker::compare_direction(Oracle oracle, std::size_t i) {
     Values noise;
     Comparison e = compare(found, along, 0, v, g, noise);
     if (!e.passes()) {
-      e.along = along;
+      if (can_repeat) return compare_direction(oracle, i, true);
+      e.along = std::make_shared<const Direction>(along);
       comparisons_.push_back(e);
       find_wrong_entry(oracle, along, 0, v, g);
       return false;
@@ -195,8 +218,8 @@ bool Checker::compare_direction(Oracle oracle, std::size_t i) {
 void Checker::find_wrong_entry(Oracle oracle, const Direction& along, std::size_t cotangent,
                                const Values& v, const Values& g) {
   if (along.moves.size() < 2) return;
-  const auto *begin = along.moves.begin(), *end = along.moves.end(),
-             *middle = begin + (end - begin) / 2;
+  const auto begin = along.moves.begin(), end = along.moves.end(),
+             middle = begin + (end - begin) / 2;
   for (const auto& pairs : {std::span(begin, middle), std::span(middle, end)}) {
     Direction half{along.entry, std::vector(pairs.begin(), pairs.end())};
     if (half.moves.size() == 1) half.entry = entry_at(half.moves[0].first);
@@ -204,7 +227,7 @@ void Checker::find_wrong_entry(Oracle oracle, const Direction& along, std::size_
     Comparison e = compare(slopes(oracle, half), half, cotangent, v, g, noise);
     if (e.passes()) continue;
     if (half.moves.size() > 1) return find_wrong_entry(oracle, half, cotangent, v, g);
-    e.along = half;
+    e.along = std::make_shared<const Direction>(half);
     return comparisons_.push_back(e);
   }
 }
@@ -221,34 +244,48 @@ Comparison Checker::compare(const OutputSlopes& slopes, const Direction& along,
   e.cotangent = cotangent;
   e.given = given(slopes, along, v, gradient);
   const double unit = along.unit();
-  double terms = 0, seen = 0, hidden = 0;
+  double terms = 0, seen = 0, largest = 0;
+  bool has_still = false;  // true if an output does not move
   for (std::size_t o = 0; o < v.size(); ++o) {
     if (v[o] == 0) continue;
     const double weight = std::abs(v[o]) / unit;
-    e.expected += v[o] / unit * slopes.value[o];
+    const Difference& d = slopes.of[o];
+    e.expected += v[o] / unit * d.value;
     e.terms += weight * slopes.terms[o];
-    e.on_kink = e.on_kink || slopes.kink[o];
-    if (slopes.kink[o]) e.reach += weight * slopes.reach[o];
+    e.on_kink = e.on_kink || d.kink;
+    if (d.kink) e.reach += weight * d.reach;
+    if (std::abs(d.value) >= largest) largest = std::abs(d.value), e.step = d.step * unit;
     terms = std::hypot(terms, weight * slopes.terms[o]);
-    double& error = slopes.moves[o] ? seen : hidden;
-    error = std::hypot(error, weight * slopes.error[o]);
+    if (d.moves)
+      seen = std::hypot(seen, weight * d.error);
+    else
+      has_still = true;
   }
-  e.step = slopes.step * unit;
   e.rounding = kRoundings * f_.roundoff() * terms;
   e.tolerance = 2 * seen + e.rounding;
   const auto fails = [&] { return !e.passes() && std::isfinite(e.tolerance); };
   if (fails() && f_.backward) {
-    if (noise.empty()) noise = noise_of_backward(v, gradient);
+    if (noise.empty()) {
+      noise = noise_of_backward(v, gradient);
+      const Values still = noise_of_still([&](const Values& x) { return f_.backward(x, v); });
+      for (std::size_t k = 0; k < noise.size(); ++k) noise[k] = std::max(noise[k], still[k]);
+    }
     double total = 0;
     for (const auto& [k, by] : along.moves) total = std::hypot(total, by / unit * noise[k]);
     e.rounding += total, e.tolerance += total;
   }
   // The rounding of an output that does not move can hide its derivative. Its error is allowed only
   // if the gradient of the other outputs is right.
-  if (hidden > 0 && fails()) {
+  if (has_still && fails()) {
     Values moving = v;
-    for (std::size_t o = 0; o < v.size(); ++o)
-      if (!slopes.moves[o]) moving[o] = 0;
+    double hidden = 0;
+    for (std::size_t o = 0; o < v.size(); ++o) {
+      if (slopes.of[o].moves || v[o] == 0) continue;
+      if (still_noise_.empty()) still_noise_ = noise_of_still(f_.forward);
+      const double noise_of_output = std::max(noise_[o], still_noise_[o]);
+      const double error = least_error(noise_of_output, slopes.of[o].step);
+      hidden = std::hypot(hidden, v[o] / unit * error), moving[o] = 0;
+    }
     const double of_moving = given(slopes, along, moving, gradient_for(moving));
     if (std::abs(of_moving - e.expected) <= e.tolerance)
       e.tolerance += 2 * hidden, hides_[along.entry.input] = true;
@@ -286,10 +323,11 @@ ComparedGradient Checker::compared_gradient() {
 
 std::vector<Comparison> Checker::compare_all(const OutputSlopes& slopes, const Direction& along) {
   std::vector<Comparison> found;
+  const auto shared = std::make_shared<const Direction>(along);
   gradient_noise_.resize(cotangents_.size());
   for (std::size_t c = 0; c < cotangents_.size(); ++c) {
     found.push_back(compare(slopes, along, c, cotangents_[c], gradients_[c], gradient_noise_[c]));
-    found.back().along = along;
+    found.back().along = shared;
   }
   return found;
 }
@@ -303,7 +341,7 @@ bool Checker::keep(const std::vector<Comparison>& found) {
       std::find_if(found.begin(), found.end(), [](const Comparison& e) { return e.on_kink; });
   if (kinked != found.end()) {
     for (const Comparison& e : found)
-      if (e.is_beyond_kink()) {
+      if (e.is_beyond_kink() && !shares_kink(*e.along)) {
         std::ostringstream text;
         text << e.name() << " is on a kink: backward returns " << e.given
              << " for a random dy, the gradient of the output; right are the numbers from "
@@ -311,9 +349,9 @@ bool Checker::keep(const std::vector<Comparison>& found) {
              << ", the derivatives on its two sides";
         fail(text.str());
       }
-    const std::size_t k = kinked->along.moves[0].first;
+    const std::size_t k = kinked->along->moves[0].first;
     if (moves_[k] == kMostMoves) return stuck_.insert(k), true;
-    kinks_.push_back(kinked->along);
+    kinks_.push_back(*kinked->along);
     return false;
   }
   comparisons_.insert(comparisons_.end(), found.begin(), found.end());
@@ -349,17 +387,17 @@ std::string Checker::reason(Oracle oracle, const Comparison& worst) {
   double largest = 0;
   const Values& v = cotangents_[worst.cotangent];
   std::string of_output;
-  const OutputSlopes by_oracles = slopes(oracle, worst.along);
+  const OutputSlopes by_oracles = slopes(oracle, *worst.along);
   const std::size_t outputs = cotangents_[0].size();
   for (std::size_t o = 0; o < outputs && outputs <= kMostOutputs; ++o) {
     Values one(outputs, 0.0);
     one[o] = 1;
-    const double by_backward = given(by_oracles, worst.along, one, gradient_for(one));
-    const double by_oracle = by_oracles.value[o] / worst.along.unit();
+    const double by_backward = given(by_oracles, *worst.along, one, gradient_for(one));
+    const double by_oracle = by_oracles.of[o].value / worst.along->unit();
     const double differs = std::abs(by_backward - by_oracle);
     if (std::abs(v[o]) * differs <= worst.tolerance || differs <= largest) continue;
     shown.given = by_backward, shown.expected = by_oracle, largest = differs;
-    shown.terms = by_oracles.terms[o] / std::abs(worst.along.unit());
+    shown.terms = by_oracles.terms[o] / std::abs(worst.along->unit());
     of_output = " for " + output_name(o);
     if (!std::isfinite(differs)) break;
   }

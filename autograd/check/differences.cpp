@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "autograd/tensor/random.h"
+
 namespace heed::autograd {
 namespace {
 
@@ -10,82 +12,65 @@ using Values = std::vector<double>;
 
 // Steps that are tried in this order, as fractions of `scale`. The first step is best if the
 // rounding error is 1e-16 of the value. Larger steps are better if f is noisy. Smaller steps are
-// better if f is strongly curved or has a kink nearby. In double, a step below kTiny is tried if
-// the smallest step before it was best, or if no step before it had a finite result without a kink.
-// This happens, for example, beside a pole or an edge of the domain of f.
+// better if f is strongly curved or varies fast, or has a kink, a pole or an edge of its domain
+// nearby. In float, the widest step is often the best one, and small steps are below the rounding
+// of x. A step is left out if the noise alone gives it an error that is larger than the smallest
+// error so far.
 constexpr double kSteps[] = {0x1p-9, 0x1p-13, 0x1p-5, 0x1p-17, 0x1p-2, 0x1p-25, 0x1p-33};
-constexpr double kTiny = 0x1p-20;
-// In float, the widest step is tried before all others, because it is often the best one. A step is
-// left out if the noise alone gives it an error that is larger than the smallest error so far.
-constexpr double kWidest = 0x1p-2;
+constexpr double kFloatSteps[] = {0x1p-2, 0x1p-9, 0x1p-13, 0x1p-5, 0x1p-17};
+constexpr double kFirst = 0x1p-9;        // the widest step at which kinks are found
 constexpr double kGoodEnough = 0x1p-33;  // stop if the error is this fraction of the value
 
-// The values of all outputs at 0, +-h/2, +-h and +-2h.
+// The values of all outputs at 0 and at the three distances of a step on both sides.
 struct Points {
-  double h;
-  Values middle, near_left, near_right, left, right, far_left, far_right;
+  double t[3];
+  Values middle, left[3], right[3];
 
-  Points(const Line& f, double step)
-      : h(step),
-        middle(f(0)),
-        near_left(f(-h / 2)),
-        near_right(f(h / 2)),
-        left(f(-h)),
-        right(f(h)),
-        far_left(f(-2 * h)),
-        far_right(f(2 * h)) {}
+  Points(const Line& f, const Steps::Step& step, double scale) : middle(f(0)) {
+    for (int i = 0; i < 3; ++i)
+      t[i] = scale * step.distances[i], left[i] = f(-t[i]), right[i] = f(t[i]);
+  }
 };
 
-// Returns the part of a difference's error that noise causes at step h. The absolute weights of the
-// six points add up to 3.3 / h.
-double least_error(double noise, double h) { return 4 * noise / h; }
+// Returns the value at 0 of the straight line through (a, at_a) and (b, at_b).
+double at_zero(double a, double at_a, double b, double at_b) {
+  return (b * at_a - a * at_b) / (b - a);
+}
 
 // Returns the extrapolated difference of output o.
 Difference at_step(const Points& p, std::size_t o, double noise, double epsilon) {
-  const double h = p.h, m = p.middle[o];
+  const double h = p.t[1], m = p.middle[o];
   // An output that nearly cancels at t = 0 is rounded more coarsely at the other points.
-  noise = std::max(noise, epsilon * std::max(std::abs(p.far_left[o]), std::abs(p.far_right[o])));
+  noise = std::max(noise, epsilon * std::max(std::abs(p.left[2][o]), std::abs(p.right[2][o])));
   Difference d;
-  d.step = h;
-  for (const Values* y :
-       {&p.near_left, &p.near_right, &p.left, &p.right, &p.far_left, &p.far_right})
-    d.moves |= !((*y)[o] == m);
-  if (!d.moves) {  // most outputs, if a single entry moves
-    d.error = least_error(noise, h), d.jump_noise = 64 * noise / h;
-    return d;
+  d.step = h, d.error = least_error(noise, h), d.jump_noise = 64 * noise / h;
+  double slopes[3], jumps[3], bends[3], squares[3];
+  for (int i = 0; i < 3; ++i) {
+    const double l = p.left[i][o], r = p.right[i][o], t = p.t[i];
+    d.moves |= !(l == m && r == m);
+    slopes[i] = (r - l) / (2 * t), jumps[i] = (r + l - 2 * m) / t;
+    bends[i] = jumps[i] / t, squares[i] = t * t;
   }
-  const double inner = p.near_right[o] - p.near_left[o], outer = p.right[o] - p.left[o],
-               outermost = p.far_right[o] - p.far_left[o];
-  const double near_bend = p.near_right[o] + p.near_left[o] - 2 * m,
-               bend = p.right[o] + p.left[o] - 2 * m,
-               far_bend = p.far_right[o] + p.far_left[o] - 2 * m;
-  const double coarse = (8 * outer - outermost) / (12 * h), fine = (8 * inner - outer) / (6 * h);
+  if (!d.moves) return d;  // most outputs, if a single entry moves
+  // If f is smooth, slopes and bends (second derivatives) are polynomials in the squares.
+  const auto near = [&](const double(&y)[3]) {
+    return at_zero(squares[0], y[0], squares[1], y[1]);
+  };
+  const auto far = [&](const double(&y)[3]) { return at_zero(squares[1], y[1], squares[2], y[2]); };
+  const double fine = near(slopes), coarse = far(slopes);
+  d.value = at_zero(squares[0], fine, squares[2], coarse);
   // If a kink is between h/2 and 2h, the fine and the coarse difference can be equal by accident.
-  // Two estimates of the second derivative, from the inner and from the outer points, are then not
-  // equal. `uneven` is h times their distance; noise causes up to 22 noise / h of it.
-  const double uneven = std::abs(64 * near_bend - 20 * bend + far_bend) / (12 * h);
-  d.value = (16 * fine - coarse) / 15;
-  d.error =
-      std::abs(fine - coarse) + std::max(0.0, uneven - 24 * noise / h) + least_error(noise, h);
-  // The jump is the right slope minus the left slope. If f is smooth, the jump halves when the step
-  // is halved.
-  d.jump = std::abs(near_bend) / (h / 2);
-  d.jump_noise = 64 * noise / h;
-  d.kink = d.jump > 0.75 * std::abs(bend) / h && d.jump > d.jump_noise;
-  // Curvature adds a part to the jump that is proportional to the step. This part cancels in
-  // 4 * near_bend - bend. A kink beside t = 0 moves the fine difference.
+  // The two bends are then not equal. Noise causes up to 26 noise / h of their distance times h.
+  d.error += std::abs(fine - coarse) +
+             std::max(0.0, h * std::abs(near(bends) - far(bends)) - 26 * noise / h);
+  // The jump is the right slope minus the left slope. If f is smooth, it is proportional to t.
+  d.jump = std::abs(jumps[0]);
+  d.kink = d.jump > (1 + p.t[0] / h) / 2 * std::abs(jumps[1]) && d.jump > d.jump_noise;
+  // A kink beside t = 0 moves the fine difference.
   if (d.kink)
-    d.reach = 1.01 * std::abs(4 * near_bend - bend) / (2 * h) + 2 * std::abs(fine - coarse) +
-              d.jump_noise / 4;
+    d.reach = 1.01 / 2 * std::abs(at_zero(p.t[0], jumps[0], h, jumps[1])) +
+              2 * std::abs(fine - coarse) + d.jump_noise / 4;
   return d;
-}
-
-// Returns true if a is better than b. A finite result without a kink is best, then a finite result
-// with a kink, then a result that is not finite. Between two results of one of these kinds, the
-// smaller error is better.
-bool better(const Difference& a, const Difference& b) {
-  const auto rank = [](const Difference& d) { return !std::isfinite(d.error) ? 2 : int(d.kink); };
-  return rank(a) != rank(b) ? rank(a) < rank(b) : a.error < b.error;
 }
 
 // Returns true if d shows no kink only because its noise, or twice its error, is at least as large
@@ -94,7 +79,75 @@ bool hides_kink(const Difference& d, const Difference& kinked) {
   return kinked.kink && !d.kink && std::max(d.jump_noise, 2 * d.error) >= kinked.jump;
 }
 
+// Replaces `best` by d, the result of another step, if d is better. A finite result without a kink
+// is best, then a finite result with a kink, then a result that is not finite. Between two results
+// of one of these kinds, the smaller error is better. If the two contradict each other, the wider
+// step has jumped over something, and the smaller step is better. But if f does not move at the
+// smaller step, rounding may hide the movement: then both derivatives are possible.
+void choose(Difference& best, const Difference& d) {
+  const auto rank = [](const Difference& e) { return !std::isfinite(e.error) ? 2 : int(e.kink); };
+  const Difference wide = d.step < best.step ? best : d, fine = d.step < best.step ? d : best;
+  if (hides_kink(d, best) || hides_kink(best, d)) {
+    if (d.kink) best = d;
+  } else if (rank(d) != rank(best)) {
+    if (rank(d) < rank(best)) best = d;
+  } else if (d.kink) {
+    const bool is_steady = std::max(d.jump, best.jump) <= 2 * std::min(d.jump, best.jump);
+    const double reach = std::abs(d.value - best.value) + std::max(d.reach, best.reach);
+    best = !is_steady ? fine : d.error < best.error ? d : best;
+    best.is_steady = is_steady;
+    if (is_steady) best.reach = reach;
+  } else if (std::abs(d.value - best.value) <= 2 * (d.error + best.error)) {
+    if (d.error < best.error) best = d;
+  } else if (fine.moves) {
+    best = fine;
+  } else {
+    best = wide, best.error = std::max(best.error, std::abs(best.value));
+  }
+}
+
+// Returns for each output the difference of the best step. Tries the steps in order until the error
+// is small enough. A step that would hide a kink is not used.
+std::vector<Difference> best_differences(const Line& f, std::span<const double> noise, double scale,
+                                         const Steps& steps) {
+  std::vector<Difference> best(noise.size());
+  for (Difference& d : best) d.error = HUGE_VAL, d.moves = true;  // until a result is finite
+  // True if an error is larger than noise explains, at the smallest step so far. Then f varies
+  // faster than all steps so far, and the small errors of wider steps are accidents.
+  std::vector<bool> varies(noise.size());
+  double smallest = HUGE_VAL;
+  double largest = 0;  // largest |value| of the results so far
+  const auto needs = [&](std::size_t o, double step) {
+    const Difference& d = best[o];
+    // No result of this step could be better.
+    if (!d.kink && !varies[o] && d.error <= least_error(noise[o], step * scale)) return false;
+    // An output that does not move has the derivative 0. Its error must be small beside the others.
+    return d.kink || !(d.error <= kGoodEnough * (d.moves ? std::abs(d.value) : largest));
+  };
+  for (const Steps::Step& step : steps.all) {
+    std::size_t first = 0;  // of the outputs that need this step
+    while (first < best.size() && !needs(first, step.size)) ++first;
+    if (first == best.size()) continue;
+    const Points points(f, step, scale);
+    for (std::size_t o = first; o < best.size(); ++o) {
+      if (!needs(o, step.size)) continue;
+      const Difference d = at_step(points, o, noise[o], steps.roundoff());
+      if (!d.kink || step.size <= kFirst) choose(best[o], d);
+      if (step.size < smallest) varies[o] = step.size <= kFirst && d.error > d.jump_noise / 2;
+      if (std::isfinite(best[o].error)) largest = std::max(largest, std::abs(best[o].value));
+    }
+    smallest = std::min(smallest, step.size);
+  }
+  for (Difference& d : best)
+    if (!d.is_steady) d.reach = HUGE_VAL;
+  return best;
+}
+
 }  // namespace
+
+double least_error(double noise, double h) {
+  return 4 * noise / h;  // the absolute weights of the six points add up to 3.5 / h at most
+}
 
 std::vector<double> measure_noise(const Line& f, double scale, double epsilon) {
   // With fewer points, all differences of one among thousands of outputs may be small by accident.
@@ -123,92 +176,36 @@ std::vector<double> measure_noise(const Line& f, double scale, double epsilon) {
   return noise;
 }
 
-std::vector<Difference> differences_at(const Line& f, std::span<const double> noise, double step,
-                                       bool single) {
-  const Points points(f, step);
-  const double epsilon = single ? 0x1p-24 : 0x1p-53;
+Steps::Steps(std::uint64_t seed, bool in_float) : single(in_float) {
+  Generator random(seed);
+  const double unit = single ? 0x1p-20 : 0x1p-48;
+  for (const double h : single ? std::span<const double>(kFloatSteps) : kSteps) {
+    Step& step = all.emplace_back(Step{h, {h / 2, h, 2 * h}});
+    for (double& t : step.distances)
+      t = std::round(t * (1 + (random.uniform_double() - 0.5) / 8) / unit) * unit;
+  }
+}
+
+std::vector<Difference> first_differences(const Line& f, std::span<const double> noise,
+                                          const Steps& steps) {
+  const Points points(f, *std::ranges::find(steps.all, kFirst, &Steps::Step::size), 1);
   std::vector<Difference> found;
   for (std::size_t o = 0; o < noise.size(); ++o)
-    found.push_back(at_step(points, o, noise[o], epsilon));
+    found.push_back(at_step(points, o, noise[o], steps.roundoff()));
   return found;
 }
 
-namespace {
-
-// Returns for each output the difference with the smallest error. Tries the steps in order until
-// the error is small enough. A step that would hide a kink is not used.
-std::vector<Difference> best_differences(const Line& f, std::span<const double> noise, double scale,
-                                         bool single) {
-  std::vector<Difference> best(noise.size());  // a step is 0 until a result is finite
-  for (Difference& d : best) d.error = HUGE_VAL;
-  std::vector<bool> tried(noise.size());  // true if the widest step gave a result without a kink
-  double smallest = HUGE_VAL;
-  double largest = 0;  // largest |value| of the results so far
-  const auto needs = [&](std::size_t o, double step) {
-    const Difference& d = best[o];
-    // No result of this step could be better.
-    if ((step == kWidest && tried[o]) ||
-        (!d.kink && d.error <= least_error(noise[o], step * scale)))
-      return false;
-    if (step < kTiny && (single || (!d.kink && d.step > smallest))) return false;
-    // An output that does not move has the derivative 0. Its error must be small beside the others.
-    return d.kink || !(d.error <= kGoodEnough * (d.moves ? std::abs(d.value) : largest));
-  };
-  const double epsilon = single ? 0x1p-24 : 0x1p-53;
-  if (single) {
-    const Points points(f, kWidest * scale);
-    for (std::size_t o = 0; o < best.size(); ++o)
-      if (const Difference d = at_step(points, o, noise[o], epsilon);
-          !d.kink && std::isfinite(d.error))
-        best[o] = d, tried[o] = true;
-  }
-  for (const double step : kSteps) {
-    std::size_t first = 0;  // of the outputs that need this step
-    while (first < best.size() && !needs(first, step)) ++first;
-    if (first == best.size()) continue;
-    const Points points(f, step * scale);
-    for (std::size_t o = first; o < best.size(); ++o) {
-      if (!needs(o, step)) continue;
-      const Difference d = at_step(points, o, noise[o], epsilon);
-      const bool moves = best[o].moves || d.moves;
-      // The widest step, tried before the first one, must not hide a kink either.
-      const bool takes = (better(d, best[o]) && !hides_kink(d, best[o])) ||
-                         (step == kSteps[0] && hides_kink(best[o], d));
-      // A coarse step can find a far smaller jump than a fine step. Gradients in both ranges pass.
-      const bool joins = d.kink && best[o].kink && (takes || step <= kSteps[0]);
-      const double reach = std::abs(d.value - best[o].value) + std::max(d.reach, best[o].reach);
-      if (takes) best[o] = d;
-      if (joins && std::isfinite(reach)) best[o].reach = reach;
-      best[o].moves = moves;
-      if (std::isfinite(best[o].error)) largest = std::max(largest, std::abs(best[o].value));
-    }
-    smallest = std::min(smallest, step * scale);
-  }
-  return best;
-}
-
-}  // namespace
-
 std::vector<Difference> differences(const Line& f, std::span<const double> noise, double scale,
-                                    bool single) {
-  // In float, the estimated error of a single step can be small by accident. In double, the first
-  // step is usually exact enough. Only the values of other steps are kept, to save memory.
-  std::vector<Values> others;
-  std::vector<bool> moves(noise.size());
+                                    const Steps& steps, bool repeated) {
+  std::vector<Difference> best = best_differences(f, noise, scale, steps);
+  // The estimated error of a single step can be small by accident.
   for (const double factor : {0.75, 0.625}) {
-    if (!single) break;
-    const std::vector<Difference> found = best_differences(f, noise, factor * scale, single);
-    others.emplace_back().reserve(found.size());
-    for (std::size_t o = 0; o < found.size(); ++o) {
-      others.back().push_back(found[o].value);
-      moves[o] = moves[o] || found[o].moves;
+    if (!repeated) break;
+    const std::vector<Difference> found = best_differences(f, noise, factor * scale, steps);
+    for (std::size_t o = 0; o < best.size(); ++o) {
+      best[o].error = std::max(best[o].error, 2 * std::abs(found[o].value - best[o].value));
+      best[o].moves |= found[o].moves;
     }
-  }
-  std::vector<Difference> best = best_differences(f, noise, scale, single);
-  for (std::size_t o = 0; o < best.size(); ++o) {
-    for (const Values& other : others)
-      best[o].error = std::max(best[o].error, 2 * std::abs(other[o] - best[o].value));
-    best[o].moves |= moves[o];
   }
   return best;
 }

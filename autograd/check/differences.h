@@ -2,6 +2,7 @@
 // file does not use tensors.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <span>
 #include <vector>
@@ -18,15 +19,20 @@ struct Difference {
   /// Estimated bound on |value - derivative|: the difference between the estimates from the near
   /// points and from the far points, plus the error that the noise of f causes at this step.
   double error = 0;
-  double step = 0;        ///< step of t. f is evaluated at +-step/2, +-step and +-2 step
-  bool kink = false;      ///< true if the output seems to have a kink at t = 0
-  bool moves = false;     ///< false if the output has the same bits at all points
-  double jump = 0;        ///< |right slope - left slope|, at step/2
-  double jump_noise = 0;  ///< a jump up to this size may be caused by the noise of f
+  double step = 0;         ///< step of t. f is evaluated at about +-step/2, +-step and +-2 step
+  bool kink = false;       ///< true if the output seems to have a kink at t = 0
+  bool moves = false;      ///< false if the output has the same bits at all points
+  double jump = 0;         ///< |right slope - left slope|, at about step/2
+  double jump_noise = 0;   ///< a jump up to this size may be caused by the noise of f
+  bool is_steady = false;  ///< true if two steps have found a kink with similar jumps
   /// Half the distance of the left slope and the right slope, plus its estimated error, if there is
-  /// a kink. Both slopes are between value - reach and value + reach.
+  /// a kink. Both slopes are between value - reach and value + reach. Infinite from differences()
+  /// if the kink is not steady: f may only vary faster than the steps.
   double reach = 0;
 };
+
+/// Returns the part of a difference's error that noise of f causes at a step.
+double least_error(double noise, double step);
 
 /// Returns an estimate of the rounding noise of each output at t = 0. The estimate is at least
 /// `epsilon` times the output's absolute value. It is computed from high-order differences of
@@ -35,19 +41,35 @@ struct Difference {
 /// changes significantly.
 std::vector<double> measure_noise(const Line& f, double scale, double epsilon);
 
-/// Returns the derivative of each output by Richardson extrapolation from the four-point
-/// differences at two steps. The truncation error is O(step^6). `noise` is the result of
-/// measure_noise(). `single` is true if f computes in float.
-std::vector<Difference> differences_at(const Line& f, std::span<const double> noise, double step,
-                                       bool single);
+/// The distances of t at which f is evaluated, as fractions of a scale. They are random. If the
+/// distances of a step were multiples of one number, a periodic function could have equal phases at
+/// all of them, and would look like a slower function. They have so few bits that their sum with a
+/// number of the size of the scale is exact.
+struct Steps {
+  struct Step {
+    double size;          ///< the step, a power of two
+    double distances[3];  ///< about size/2, size and 2 size
+  };
+  bool single;            ///< true if f computes in float
+  std::vector<Step> all;  ///< the steps, in the order in which they are tried
+  explicit Steps(std::uint64_t seed = 1, bool single = false);
+  /// Returns the unit roundoff of float or double.
+  double roundoff() const { return single ? 0x1p-24 : 0x1p-53; }
+};
 
-/// Returns the derivative of each output as differences_at() does. Tries several steps, which are
-/// powers of two times `scale`, and returns for each output the result with the smallest estimated
-/// error. A result without a kink is preferred. Much smaller steps are tried only if the others do
-/// not suffice. If `single` is true, the points of f are rounded to float. Then steps that are too
-/// small for float are left out. The search is also repeated with 0.75 and 0.625 times the steps,
-/// and the error is at least twice the distance to each of the two other results.
+/// Returns the derivative of each output by Richardson extrapolation from the differences at the
+/// three distances of the step 2^-9. The truncation error is O(step^6). `noise` is the result of
+/// measure_noise().
+std::vector<Difference> first_differences(const Line& f, std::span<const double> noise,
+                                          const Steps& steps);
+
+/// Returns the derivative of each output as first_differences() does. Tries several steps, as
+/// multiples of `scale`, and returns for each output the result with the smallest estimated error.
+/// A result without a kink is preferred. If two steps contradict each other, the smaller step is
+/// right. If the output does not move at the smaller step, the error is at least the other value:
+/// either may be right. If `repeated` is true, the search is repeated with 0.75 and 0.625 times the
+/// steps, and the error is at least twice the distance to each of the two other results.
 std::vector<Difference> differences(const Line& f, std::span<const double> noise, double scale,
-                                    bool single = false);
+                                    const Steps& steps = Steps(), bool repeated = false);
 
 }  // namespace heed::autograd

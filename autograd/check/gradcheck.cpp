@@ -54,7 +54,7 @@ Tensors check_order(const DifferentiableFunction& f, Args inputs, int order,
     report.refuse(Verdict::kVacuous,
                   "no entry can be distinguished from rounding errors; choose other inputs");
   if (!report.ok()) report.message = "order " + std::to_string(order) + ": " + report.message;
-  return to_tensors({inputs.begin(), inputs.end()}, checker.x());
+  return to_tensors({inputs.begin(), inputs.end()}, checker.function().x);
 }
 
 // Checks all orders and fills `report`. `report.order` is always the order that is being checked.

@@ -143,6 +143,7 @@ CheckReport checked(const heed_problem& p, const void* const* x, const heed_chec
   if (given) {
     check_size("options", *given, "initialize it with HEED_CHECK_OPTIONS");
     options.seed = given->seed, options.max_entries = given->max_entries;
+    options.forward_error = given->forward_error;
   }
   CheckedFunction c;
   std::tie(c.inputs, c.outputs) = shapes_of(p);

@@ -45,13 +45,14 @@ typedef struct heed_shape {
  * the caller has: a library with more members uses their defaults, and a library with fewer members
  * returns HEED_INVALID unless the members that it lacks are 0. */
 typedef struct heed_check_options {
-  size_t size;         /**< sizeof(heed_check_options), at most 4096 */
-  uint64_t seed;       /**< CheckOptions::seed (check_vjp.h) */
-  int64_t max_entries; /**< CheckOptions::max_entries, at least 1 */
+  size_t size;          /**< sizeof(heed_check_options), at most 4096 */
+  uint64_t seed;        /**< CheckOptions::seed (check_vjp.h) */
+  int64_t max_entries;  /**< CheckOptions::max_entries, at least 1 */
+  double forward_error; /**< CheckOptions::forward_error, finite and at least 0 */
 } heed_check_options;
 /** Initializer with the defaults: heed_check_options options = HEED_CHECK_OPTIONS; */
 #define HEED_CHECK_OPTIONS \
-  { sizeof(heed_check_options), 1, 1000 }
+  { sizeof(heed_check_options), 1, 1000, 0 }
 
 /** Outcome of a check. */
 typedef enum heed_verdict {

@@ -1,16 +1,28 @@
 // How Checker finds entries on a kink, where f has no derivative, and moves them off it.
 #include <algorithm>
+#include <numeric>
 
 #include "autograd/check/checker.h"
 
 namespace heed::autograd {
 
-// Returns true if an output seems to have a kink where entry k moves. One step suffices if the kink
-// is exactly at x.
-bool Checker::seems_kinked(std::size_t k) const {
-  const Direction along{entry_at(k), {{k, own_scale(k)}}};
-  return std::ranges::any_of(differences_at(line_along(along), noise_, 0x1p-9, f_.single),
-                             [](const Difference& d) { return d.kink; });
+// Returns for each output whether it seems to have a kink along a direction. One step suffices if
+// the kink is exactly at x.
+std::vector<bool> Checker::kinks_along(const Direction& along) const {
+  std::vector<bool> kinks;
+  for (const Difference& d : first_differences(line_along(along), noise_, steps_))
+    kinks.push_back(d.kink);
+  return kinks;
+}
+
+// Returns true if an output with a kink along the direction of one entry also has a kink where the
+// other entries move. If three numbers are equal, as in a sort, then the derivatives on the two
+// sides of a kink need not enclose the derivatives near it.
+bool Checker::shares_kink(const Direction& along) {
+  Direction others = random_direction(0, f_.x.size());
+  std::erase_if(others.moves, [&](const auto& m) { return m.first == along.moves[0].first; });
+  const std::vector<bool> own = kinks_along(along), theirs = kinks_along(others);
+  return std::inner_product(own.begin(), own.end(), theirs.begin(), 0) > 0;
 }
 
 // Moves each entry that was moved off a kink to the other side of the kink, at the same distance.

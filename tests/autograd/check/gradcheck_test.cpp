@@ -105,21 +105,12 @@ TEST_CASE("a kink is found, the input moved, and the move reported") {
     CHECK(report.moved[0].text().starts_with("input 0 at [1] from 0 to 0."));
     CHECK(report.moved[1].text().starts_with("input 0 at [3] from 0 to 0."));
   }
-  // If the input is near a kink but not on it, smaller steps are used, and the input is not moved.
-  const auto near = [](Args t) { return relu(t[0] - 1e-3); };
-  const CheckReport beside = gradcheck(near, std::vector<Tensor>{tensor({1}, float64)});
-  CHECK((beside.ok() && beside.moved.empty()));
-  const auto close = [](Args t) { return relu(t[0] - (1 - 1e-4)); };
-  const CheckReport closer = gradcheck(close, std::vector<Tensor>{tensor({1}, float64)});
-  CHECK((closer.ok() && closer.moved.empty()));
 }
 
 TEST_CASE("options that check nothing throw") {
   const auto f = [](Args t) { return t[0]; };
   const GradcheckOptions none{.use_differences = false, .use_dual = false};
   CHECK_THROWS_WITH(gradcheck(f, some({2}), none),
-                    "gradcheck: needs use_dual or use_differences, with at least 1 entry");
-  CHECK_THROWS_WITH(gradcheck(f, some({2}), {.dual_entries = 0, .difference_entries = 0}),
                     "gradcheck: needs use_dual or use_differences, with at least 1 entry");
 }
 
@@ -179,18 +170,6 @@ TEST_CASE("differences estimate their error") {
   const double error = error_of(noisy, 1, 1);
   CHECK(error > 1e-10);
   CHECK(error < 1e-5);
-  const auto in_float = [](double t) {
-    return std::vector<double>{double(std::exp(float(1 + t)))};
-  };
-  CHECK(error_of(in_float, std::exp(1), 1, 0x1p-24) < 1e-3);
-}
-
-TEST_CASE("a wide step that seems exact by accident is not used") {
-  // With the step 0.45 / 4, the coarse and the fine difference of max(t, 0.1) are both -1/54.
-  const auto f = [](double t) { return std::vector<double>{std::max(t, 0.1)}; };
-  const Difference d = differences(f, std::vector<double>{1e-17}, 0.45)[0];
-  CHECK(std::abs(d.value) <= d.error);
-  CHECK(d.error < 1e-10);
 }
 
 TEST_CASE("differences report a kink only where there is one") {

@@ -313,21 +313,23 @@ static void test_options(void) {
   heed_check_options options = HEED_CHECK_OPTIONS;
   options.max_entries = 0;
   refused(&p, kX, &options, "max_entries must be at least 1, got 0", __LINE__);
+  options.max_entries = 1, options.forward_error = -1;
+  refused(&p, kX, &options, "forward_error must be finite and at least 0, got -1", __LINE__);
   struct {
     heed_check_options first;
     int64_t added;
-  } later = {{sizeof later, 7, 1000}, 0};
+  } later = {{sizeof later, 7, 1000, 0}, 0};
   heed_report* report = NULL;
   CHECK(heed_check(&p, kX, &later.first, &report) == HEED_OK);
   CHECK(json_has(report, "\"seed\":7"));
   heed_report_free(report);
   later.added = 1LL << 56; /* the last byte counts, too */
-  refused(&p, kX, &later.first, "has size 32, this library has 24; set the other members",
+  refused(&p, kX, &later.first, "has size 40, this library has 32; set the other members",
           __LINE__);
-  const size_t sizes[] = {0, 8, 23, 4097, (size_t)-1};
+  const size_t sizes[] = {0, 8, 31, 4097, (size_t)-1};
   for (size_t i = 0; i < sizeof sizes / sizeof *sizes; ++i) {
     later.first.size = sizes[i];
-    refused(&p, kX, &later.first, "needs 24 to 4096; initialize it with HEED_CHECK_OPTIONS",
+    refused(&p, kX, &later.first, "needs 32 to 4096; initialize it with HEED_CHECK_OPTIONS",
             __LINE__);
   }
 }

@@ -22,6 +22,7 @@ def check_vjp(
     max_entries: int = 1000,
     order: int = 1,
     backward2: Callable[..., Any] | None = None,
+    forward_error: float = 0,
     layouts: bool = True,
 ) -> Report:
     """Checks a backward pass that was written by hand, by differences of the forward pass.
@@ -51,6 +52,8 @@ def check_vjp(
         backward2: the backward pass of `backward`, for order 2: backward2(*inputs, *dys, *tangents), with
             one tangent for each input. It returns the gradients of sum(gradient * tangent), over all
             gradients that backward(*inputs, *dys) returns, with respect to each input, then to each dy.
+        forward_error: absolute error of forward that is larger than rounding, such as the tolerance of an
+            iterative solver; finite and at least 0. Derivatives that it hides do not count as checked.
         layouts: if False, all arguments are contiguous, for functions that raise an exception for others.
 
     Returns:
@@ -84,7 +87,8 @@ def check_vjp(
     >>> print(report.text[:22])
     wrong: input 0 at [1]:
     """
-    return _check(inputs, seed, max_entries, order, layouts, forward=forward, backward=backward, backward2=backward2)
+    functions = {"forward": forward, "backward": backward, "backward2": backward2}
+    return _check(inputs, seed, max_entries, order, forward_error, layouts, functions)
 
 
 def check_jvp(
@@ -95,6 +99,7 @@ def check_jvp(
     backward: Callable[..., Any] | None = None,
     seed: int = 1,
     max_entries: int = 1000,
+    forward_error: float = 0,
     layouts: bool = True,
 ) -> Report:
     """Checks a Jacobian-vector product (forward-mode derivative), by differences of the forward pass.
@@ -108,7 +113,8 @@ def check_jvp(
     >>> check_jvp(np.sin, lambda x, t: np.sin(x) * t, np.array([0.5, -1.2])).verdict
     'wrong'
     """
-    return _check(inputs, seed, max_entries, 1, layouts, forward=forward, backward=backward, jvp=jvp)
+    functions = {"forward": forward, "backward": backward, "jvp": jvp}
+    return _check(inputs, seed, max_entries, 1, forward_error, layouts, functions)
 
 
 def assert_vjp(
@@ -132,9 +138,8 @@ def assert_vjp(
         raise AssertionError(report.text)
 
 
-def _check(
-    inputs: Any, seed: int, max_entries: int, order: int, layouts: bool, **functions: Callable[..., Any] | None
-) -> Report:
+def _check(inputs: Any, seed: int, max_entries: int, order: int, forward_error: float, layouts: bool,
+           functions: dict[str, Callable[..., Any] | None]) -> Report:  # fmt: skip
     """Runs a check. `functions` are forward, backward, backward2 and jvp; those that are None are not checked."""
     given = _checked_inputs(inputs)
     places = [i for i, x in enumerate(given) if x.dtype.kind == "f"]
@@ -171,6 +176,7 @@ def _check(
         **{name: checked(name) for name in functions},
         layouts=_library.ALL_LAYOUTS - _library.MISSING if layouts else 0,
         caller="NumPy",
+        forward_error=forward_error,
     )
     report = run(problem, xs, seed, max_entries, order)
     if len(xs) < len(given):

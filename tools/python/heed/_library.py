@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import pathlib
-from ctypes import POINTER, c_char_p, c_int, c_int64, c_size_t, c_uint, c_uint64, c_void_p
+from ctypes import POINTER, c_char_p, c_double, c_int, c_int64, c_size_t, c_uint, c_uint64, c_void_p
 
 OK, INVALID, OUT_OF_MEMORY = 0, -1, -2
 SINGLE_USE, NO_DERIVATIVE, UNDEFINED = 0x5105E, 0x5105F, 0x51060
@@ -59,7 +59,7 @@ class Problem(ctypes.Structure):
 class Options(ctypes.Structure):
     """heed_check_options"""
 
-    _fields_ = [("size", c_size_t), ("seed", c_uint64), ("max_entries", c_int64)]
+    _fields_ = [("size", c_size_t), ("seed", c_uint64), ("max_entries", c_int64), ("forward_error", c_double)]
 
 
 def shapes(list_of_shapes: list[tuple[int, ...]]) -> ctypes.Array[Shape]:

@@ -90,6 +90,7 @@ class Problem:
     caller: str = ""
     is_paired: bool = False
     """Whether arrays inside larger ones begin at even positions, as views as complex numbers need."""
+    forward_error: float = 0
     read: Callable[[Any], np.ndarray] = np.asarray
 
 
@@ -99,7 +100,7 @@ def run(
     """Runs the check of the library. `inputs` are contiguous arrays of the type and shapes of the problem. `others` are
     its reference and plain version, or empty."""
     options = _library.Options(ctypes.sizeof(_library.Options), _in_range("seed", seed, 0, 2**64 - 1),
-                               _in_range("max_entries", max_entries, 1, 2**63 - 1))  # fmt: skip
+                               _in_range("max_entries", max_entries, 1, 2**63 - 1), problem.forward_error)  # fmt: skip
     if _in_range("order", order, 1, 2) == 2 and not problem.backward2:
         problem.backward2 = _no_second_derivative
     interrupts = _Interrupts()

@@ -31,6 +31,7 @@ def check(
     seed: int = 1,
     max_entries: int = 1000,
     order: int = 1,
+    forward_error: float = 0,
     layouts: bool = True,
     reference: Callable[..., Any] | None = None,
     plain: Callable[..., Any] | None = None,
@@ -64,6 +65,7 @@ def check(
         max_entries: as in heed.check_vjp().
         order: 2 also checks the second derivative, through create_graph. If there is none
             (once_differentiable), the verdict is "vacuous".
+        forward_error: as in heed.check_vjp().
         layouts: if False, all tensors are contiguous, for functions that raise an exception for others.
         reference: for float16 and bfloat16: the same function, called with float64 tensors. Default:
             `function`, if it is a module or a function of tensors. A torch.autograd.Function needs one.
@@ -101,6 +103,7 @@ def check(
     """
     calls = _Calls(function, inputs)
     problem = calls.problem(layouts)
+    problem.forward_error = forward_error
     if order == 2:
         problem.backward2 = calls.backward2
     others: list[Problem] = []
@@ -134,6 +137,7 @@ def check_jvp(
     *,
     seed: int = 1,
     max_entries: int = 1000,
+    forward_error: float = 0,
     layouts: bool = True,
 ) -> Report:
     """Checks forward-mode derivatives (torch.autograd.forward_ad), and the gradients as check() does.
@@ -145,7 +149,7 @@ def check_jvp(
     if calls.dtype not in _TYPES[:2]:
         raise TypeError(f"the inputs are {calls.dtype}; check_jvp needs float64 or float32")
     problem = calls.problem(layouts)
-    problem.jvp = calls.jvp
+    problem.jvp, problem.forward_error = calls.jvp, forward_error
     return calls.run(problem, seed, max_entries)
 
 

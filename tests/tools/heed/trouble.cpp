@@ -5,7 +5,6 @@
 // - severed: a weight receives no gradient;
 // - strict: a weight receives no gradient, and the option --strict is set.
 // Any other name, for example "none", trains without a fault.
-#include <filesystem>
 #include <string_view>
 
 #include "nn/tasks/tasks.h"
@@ -44,10 +43,9 @@ int train(std::string_view fault, const char* folder) {
   if (fault == "model") t.model.blocks[0].attn.options.causal = false;
   nn::Tensor& weight = t.model.head->weight;
   if (fault == "severed" || fault == "strict") weight = weight.detach();
-  std::filesystem::create_directories(folder);
   TrainOptions options;
   options.strict = fault == "strict";
-  return train_run(t, nn::RunFolder(folder), options).exit_code;
+  return train_run(t, nn::LockedFolder(folder), options).exit_code;
 }
 
 }  // namespace

@@ -270,8 +270,7 @@ void add_settings(Command& c, const std::shared_ptr<StudyArguments>& a) {
       c.add(analysis->group, {{o.key, a->text, o.unit, o.help}});
     if (*analysis->notes) c.notes += fmt::format("\n[{}]\n{}\n", analysis->group, analysis->notes);
   }
-  c.add("Time", {{"over-time", a->over_time,
-                  "studies every checkpoint of the run instead of one sequence"}});
+  c.add("Time", {{"over-time", a->over_time, "studies every checkpoint of the run"}});
   c.add_common(Command::kThreads | Command::kJson);
   c.mark(&nn::Setting::common, {"run", "prompt", "sample", "of", "at", "out", "show", "ablate",
                                 "keep", "samples", "over-time"});

@@ -32,15 +32,22 @@ void check_weights(const RunFolder& run, const std::string& weights) {
 }
 
 // Returns whether the directory contains nothing but checkpoints/, temporary files of a killed run
-// and files whose names `accepts`.
-bool has_only(const fs::path& folder, bool (*accepts)(const std::string& name)) {
+// and perhaps the file `accepted`.
+bool has_only(const fs::path& folder, const std::string& accepted) {
   return std::all_of(
       fs::recursive_directory_iterator(folder), fs::recursive_directory_iterator(),
       [&](const fs::directory_entry& entry) {
         const std::string name = entry.path().lexically_relative(folder).string();
         return (name == RunFolder::kCheckpoints && fs::is_directory(entry.symlink_status())) ||
-               RunFolder::is_temporary(name) || accepts(name);
+               RunFolder::is_temporary(name) || name == accepted;
       });
+}
+
+// Returns whether the directory contains the weights of an import that was killed before it wrote
+// the configuration file.
+bool is_killed_import(const fs::path& folder) {
+  return has_only(folder, RunFolder::kModel) &&
+         nn::load_metadata((folder / RunFolder::kModel).string()).contains(nn::kConfigKey);
 }
 
 }  // namespace
@@ -98,9 +105,8 @@ void check_weights_out(const std::string& option, const std::string& path) {
 nn::LockedFolder open_out(const fs::path& out, bool overwrite) {
   nn::LockedFolder folder(out);
   const RunFolder run(out);
-  if (!has_only(out, [](const std::string&) { return false; })) {
-    // A killed import leaves weights without a configuration.
-    if (!run.is_run() && !has_only(out, RunFolder::contains))
+  if (!has_only(out, "")) {
+    if (!run.is_run() && !is_killed_import(out))
       usage_error("--out {} is not empty and is not a run directory; choose another directory",
                   out.string());
     if (!overwrite)

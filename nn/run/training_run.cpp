@@ -70,8 +70,8 @@ TrainingResult TrainingRun::run() {
 
 void TrainingRun::check_folder() const {
   heed::check<IoError>(locked_.is_present(), folder_.text(),
-                       "was moved or removed during training; continue a moved run with heed train "
-                       "--resume and its new path, or train again");
+                       "was moved or removed during training; continue a moved run from its "
+                       "new path with `resume`, or train again");
 }
 
 double TrainingRun::seconds() const {

@@ -89,7 +89,7 @@ check_saved() {
     replace|resume|retext) ok test -e target/out/state.safetensors ;;
     import) ok "$heed" info target/out > /dev/null ;;
     compare|study)
-      if [[ $silent =~ ^-?$ && -n $(ls target/out 2> /dev/null) && ! -e target/out/unfinished ]]; then
+      if [[ $silent =~ ^-?$ && -n $(ls -I 'unfinished*' target/out 2> /dev/null) && ! -e target/out/unfinished ]]; then
         checks=$((checks + 1))
         [[ $(contents) == "$after" ]] || fail "$what: the result is not complete"
       fi

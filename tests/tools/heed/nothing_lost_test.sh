@@ -89,7 +89,7 @@ for try in {1..6}; do
   wait $pid; code=$?
   ok test $code == 4; ok test "$(wc -l < err)" == 1
   if ((try % 2)); then err_has "gone"; ok test ! -e gone; continue; fi
-  err_has "gone: was moved or removed during training; continue a moved run with heed train --resume"
+  err_has "gone: was moved or removed during training; continue a moved run from its new path with --resume"
   ok diff -r gone second; expect 0 eval away --sequences 4; rm -r gone away
 done
 # The directory is removed during the final evaluation, and the run is stopped then.

@@ -19,7 +19,7 @@ for seed in 1 2; do
   expect 0 info $run --json; has_losses "$one" "$(losses loss)"; out_has '"evaluation_set":1024,'
   expect 0 train --config $run/config.toml --out train-$seed --quiet --json; has_losses "$one" "$(losses loss)"
   seconds=$(losses seconds)
-  expect 0 compare train-$seed --out c --json; ok test "$(losses seconds)" == "$seconds"
+  expect 0 compare train-$seed --out c-$seed --json; ok test "$(losses seconds)" == "$seconds"
 done
 
 # --- a run that is resumed has no loss until it ends

@@ -31,8 +31,12 @@ constexpr double kUnequal = 0x1p16;
 constexpr double kJump = 0x1p-20;
 constexpr int kHalvings = 45;
 
-// Returns the smallest power of two above |x|, which is not 0.
-double power_of_two_above(double x) { return std::ldexp(1, std::ilogb(x) + 1); }
+// Returns the smallest power of two above |x|, or a power of two if x is infinite. x is not 0.
+double power_of_two_above(double x) {
+  int exponent = 0;
+  std::frexp(x, &exponent);
+  return std::ldexp(1, exponent);
+}
 
 std::string number_text(double x) {
   std::ostringstream text;

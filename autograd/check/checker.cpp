@@ -26,8 +26,8 @@ constexpr double kGivenNoise = 0x1p11;
 // largest element. Results may differ by 4 times the noise (find_difference()), because additions
 // may run in another order.
 constexpr double kUnequal = 0x1p16;
-// A change of an output is a jump if it is at least this fraction of a change far away, after its
-// distance was halved so many times. In float, the fraction is 2^9 times as large.
+// A change of an output is a jump if, after its distance was halved kHalvings times, it still is at
+// least this fraction of a change far away. The fraction for float is 2^9 times as large.
 constexpr double kJump = 0x1p-20;
 constexpr int kHalvings = 45;
 

@@ -103,8 +103,8 @@ double Checker::given(const OutputSlopes& slopes, const Direction& along, const 
   return std::inner_product(v.begin(), v.end(), slopes.exact.begin(), 0.0) / along.unit();
 }
 
-// Compares entry k, unless this was done before. If the entry stays on a kink, compares it only for
-// the outputs that have no kink. Returns false if the entry fails or must be moved off a kink.
+// Compares entry k, unless this was done before or the entry stays on a kink. Returns false if the
+// entry fails or must be moved off a kink.
 bool Checker::compare_entry(Oracle oracle, std::size_t k) {
   const auto is_sharp = [](const Comparison& e) { return e.tolerance <= kSharp * e.terms; };
   const auto is_right = [](const Comparison& e) { return e.on_kink || e.passes(); };

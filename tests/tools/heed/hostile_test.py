@@ -5,7 +5,7 @@ Each hostile run directory is made from a run of two steps, and each command is 
 directory `victim` of the user and a run `good`.
 - No entry of `victim` and `good` changes, and no file of the user in the run directory.
 - A command that reads a run changes no entry of it.
-- The exit code is 0 to 4, after at most 20 s and with at most 500 MB of memory. After 0, files of r are no links.
+- The exit code is 0 to 4, after at most 20 s and with at most 500 MB of memory. If the code is 0, no file of r is a link.
 Usage: hostile_test.py PATH-TO-HEED
 """
 

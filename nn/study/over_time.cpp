@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <set>
 #include <utility>
 
 #include "autograd/base/text.h"
@@ -121,20 +120,6 @@ std::optional<SteepestFall> steepest_fall(const OverTime& study) {
     if (fall > fastest) fastest = fall, steepest = SteepestFall{from, to};
   }
   return steepest;
-}
-
-std::vector<CheckpointFile> select_checkpoints(const std::vector<CheckpointFile>& all,
-                                               const OverTime& study, std::size_t most) {
-  if (all.size() <= most) return all;
-  most = std::max<std::size_t>(most, 4);
-  std::set<std::int64_t> steps{all.front().step, all.back().step};
-  if (const auto fall = steepest_fall(study)) steps.insert({fall->from, fall->to});
-  for (std::size_t i = 0; i < most && steps.size() < most; ++i)
-    steps.insert(all[i * (all.size() - 1) / (most - 1)].step);
-  std::vector<CheckpointFile> chosen;
-  for (const CheckpointFile& c : all)
-    if (steps.contains(c.step)) chosen.push_back(c);
-  return chosen;
 }
 
 }  // namespace heed::nn

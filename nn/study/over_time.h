@@ -75,10 +75,4 @@ struct SteepestFall {
 /// Returns the steepest fall, or no value if the loss never falls.
 std::optional<SteepestFall> steepest_fall(const OverTime& study);
 
-/// Selects checkpoints for the HTML page: at most `most`, or at most four if `most` is below four.
-/// Returns them by step: the first, the last, the two of the steepest_fall(), and others at about
-/// equal distances.
-std::vector<CheckpointFile> select_checkpoints(const std::vector<CheckpointFile>& all,
-                                               const OverTime& study, std::size_t most);
-
 }  // namespace heed::nn

@@ -44,33 +44,31 @@ constexpr ArrayQuantity kArrays[] = {
      &L::cut_prediction, nullptr}};
 
 constexpr MapQuantity kMaps[] = {
-    M("hook_pattern", "A", "The attention weights: how much each query reads from each key.",
-      &L::pattern, false, true,
+    M("A", "The attention weights: how much each query reads from each key.", &L::pattern, false,
       {"weights", "Attention weights A", "attention weight",
        "L1H0 is head 0 of layer 1. Each row is one query's attention and sums to 1."}),
-    M("hook_pattern_x_value_norm", "A |v W_O|",
+    M("A |v W_O|",
       "The norm of what each query receives from each key: the weight times the norm of the "
       "key's output. A head may rest on a key with a large weight that adds nothing.",
-      &L::pattern_x_value_norm, false, false,
+      &L::pattern_x_value_norm, false,
       {"outputs", "A |v W_O|, what each key adds", "A |v W_O|",
        "The norm of what each query receives from each key."}),
-    M("hook_pattern_grad", "dL/dA",
+    M("dL/dA",
       "The effect of a larger weight on L, per unit. It may be nonzero where the mask hides "
       "a key.",
-      &L::pattern_grad, true, false,
+      &L::pattern_grad, true,
       {"dA", "dL/dA, the gradient of each weight", "dL/dA", "Orange raises L, blue lowers L."}),
-    M("hook_attn_scores_grad", "dL/dS",
+    M("dL/dS",
       "The effect of a higher score before the softmax on L, per unit. Each row sums to 0.",
-      &L::scores_grad, true, true,
+      &L::scores_grad, true,
       {"dS", "dL/dS, the gradient of each score", "dL/dS", "Orange raises L, blue lowers L."}),
-    M("hook_cut_prediction", "predicted change",
+    M("predicted change",
       "The change of L that dL/dA predicts if this cell is cut: its score is set to -inf, "
       "and the softmax divides its weight among the other keys. In the unit of L.",
-      &L::cut_prediction, true, false)};
+      &L::cut_prediction, true)};
 
-// Sites whose values routes() needs. Files do not contain them. The last two need an MLP.
+// Sites whose values patching() needs. Files do not contain them. The last one needs an MLP.
 constexpr ArrayQuantity kOthers[] = {{"hook_attn_out", {}, {}, {}, &L::attn_out, &L::attn_out_grad},
-                                     {"hook_resid_mid", {}, {}, {}, &L::resid_mid, nullptr},
                                      {"hook_mlp_out", {}, {}, {}, &L::mlp_out, &L::mlp_out_grad}};
 
 // Returns the sites of a block that are recorded.
@@ -78,7 +76,7 @@ std::vector<ArrayQuantity> recorded(const Block& block) {
   std::vector<ArrayQuantity> all;
   for (const ArrayQuantity& q : kArrays)
     if (q.gradient) all.push_back(q);
-  all.insert(all.end(), kOthers, kOthers + (block.mlp ? 3 : 1));
+  all.insert(all.end(), kOthers, kOthers + (block.mlp ? 2 : 1));
   return all;
 }
 

@@ -44,12 +44,11 @@ struct LayerStudy {
   /// -inf (cut_predictions()); 0 if a key is hidden
   Tensor cut_prediction;
 
-  // Values that routes() needs. Files do not contain them.
+  // Values that patching() needs. Files do not contain them.
   ///@{
   /// [B, T, d_model], output of attention and dL/d(output)
   Tensor attn_out, attn_out_grad;
   ///@}
-  Tensor resid_mid;  ///< [B, T, d_model], stream between attention and MLP; undefined without MLP
   ///@{
   /// [B, T, d_model], output of the MLP and dL/d(output); undefined without MLP
   Tensor mlp_out, mlp_out_grad;
@@ -92,15 +91,12 @@ std::span<const ArrayQuantity> array_quantities();
 /// a gradient ends in "_grad".
 std::vector<NamedTensor> to_named(const Study& study);
 
-/// Describes a map [B, H, Tq, Tk] of each layer. The HTML page shows all maps, and some are also
-/// drawn as pictures.
+/// Describes a map [B, H, Tq, Tk] of each layer. Some are drawn as pictures.
 struct MapQuantity {
-  std::string_view name;       ///< key on the page: "hook_pattern_grad"
   std::string_view title;      ///< short name for people: "dL/dA"
   std::string_view what;       ///< description as text
   Tensor LayerStudy::*values;  ///< the member with the values of the map
   bool is_signed;              ///< true: the color scale is centered at 0
-  bool for_every_checkpoint;   ///< false: the page shows only the last checkpoint's map
 
   /// The picture of a map. If `file` is empty, no picture is drawn.
   struct Picture {

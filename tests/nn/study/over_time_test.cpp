@@ -145,23 +145,6 @@ TEST_CASE("the steepest fall uses the counted loss per step, or the whole loss i
   CHECK_FALSE(steepest_fall(with_losses({0}, {1}, {1})));
 }
 
-TEST_CASE("the page has the first and last checkpoint, the steepest fall, and others evenly") {
-  std::vector<CheckpointFile> all;
-  std::vector<std::int64_t> steps;
-  std::vector<double> losses;
-  for (std::int64_t step = 0; step <= 100; step += 10)
-    all.push_back({step, ""}), steps.push_back(step), losses.push_back(step < 40 ? 3 : 1);
-  const auto selected = [&](std::size_t most) {
-    std::vector<std::int64_t> found;
-    for (const auto& c : select_checkpoints(all, with_losses(steps, losses, losses), most))
-      found.push_back(c.step);
-    return found;
-  };
-  CHECK(selected(11).size() == 11);
-  CHECK(selected(0) == std::vector<std::int64_t>{0, 30, 40, 100});
-  CHECK(selected(6) == std::vector<std::int64_t>{0, 20, 30, 40, 60, 100});
-}
-
 TEST_CASE("the error for a damaged, renamed or foreign checkpoint has the name of the file") {
   const Checkpoints c;
   const std::string name = "000010.safetensors";

@@ -94,10 +94,9 @@ for seed in range(1, 6):
         if seed == 1:
             text = heed("study", folder + "/r")
     marks = [head["mark"] for head in untrained["heads"]]
-    data = json.loads(re.search(r'id="data">(.*?)</script>', page, re.S)[1])
-    for table in sum((section["tables"] for section in data["sections"]), []):
+    for table in sum((section["tables"] for section in untrained["sections"]), []):
         names = [column["name"] for column in table["columns"]]
-        marks += [row[names.index("mark")] for row in table["rows"] if row[0] != "uniform"] if "mark" in names else []
+        marks += [row[names.index("mark")] for row in table["rows"]] if "mark" in names else []
     assert len(marks) > 25 and set(marks) == {None}, (seed, set(marks))
     assert not any(claim["components"] for claim in untrained["claims"]), (seed, untrained["claims"])
     assert not re.search(r"is an? \S+ head|attends like", text), text

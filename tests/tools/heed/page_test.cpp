@@ -1,88 +1,108 @@
-// Tests of the page of a study: the precision of its maps, the escaping of its texts, and its size.
+// Tests of the page of a study: the values of its maps, the escaping of its texts, and its size.
 #include "tools/heed/study/page/page.h"
 
+#include "autograd/base/files.h"
 #include "tests/support/catch.h"
-#include "tests/support/page_map.h"
+#include "tests/support/disk.h"
+#include "tools/plot/heatmap_layout.h"
 
 namespace {
 
-using heed::encode_map;
-using heed::study_page;
-using heed::nn::Json;
-using heed::testing::data_of;
-using heed::testing::decoded;
+using namespace heed;
 
-// Returns a map of n x n sines.
-heed::nn::BlockMap waves(std::int64_t n) {
-  heed::nn::BlockMap map{n, {}, std::vector<std::uint8_t>(std::size_t(n * n), 0)};
-  for (std::int64_t i = 0; i < n * n; ++i) map.values.push_back(1e-3 * std::sin(0.7 * double(i)));
-  return map;
-}
-
-TEST_CASE("a map of the page has each value within half a step of its scale") {
-  for (const std::int64_t n : {1, 2, 3, 5, 16}) {
-    heed::nn::BlockMap map = waves(n);
-    if (n > 3) {  // masked cells do not affect the scale
-      map.values[std::size_t(2 * n)] = 100, map.hidden[std::size_t(2 * n)] = 1;
-      map.values[std::size_t(2 * n + 1)] = -std::numeric_limits<double>::infinity();
+// Decodes the codes of map_json() to values; NaN: masked.
+std::vector<double> decoded(const nn::Json& map) {
+  static const std::string digits =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::vector<double> values;
+  std::uint32_t bits = 0;
+  int count = 0, low = -1;
+  for (const char c : map.find("codes")->text()) {
+    if (c == '=') break;
+    REQUIRE(digits.find(c) != std::string::npos);
+    bits = bits << 6 | std::uint32_t(digits.find(c)), count += 6;
+    if (count < 8) continue;
+    const int byte = int(bits >> (count -= 8) & 255);
+    if (low < 0) {
+      low = byte;
+      continue;
     }
-    const Json json = encode_map(map);
-    const std::vector<double> got = decoded(json);
-    const double scale = json.find("scale")->number();
-    std::size_t at = 0;
-    double largest = 0;
-    for (std::int64_t row = 0; row < n; ++row)
-      for (std::int64_t column = 0; column <= row; ++column, ++at) {
-        REQUIRE(at < got.size());
-        CAPTURE(n, row, column);
-        if (n > 3 && row == 2 && column < 2) {
-          CHECK(std::isnan(got[at]));
-          continue;
-        }
-        const double value = map.values[std::size_t(row * n + column)];
-        REQUIRE(std::abs(got[at] - value) <= scale / 65534 * 1.000001);
-        largest = std::max(largest, std::abs(value));
-      }
-    CHECK(at == got.size());
-    CHECK(scale == largest);
+    const auto code = std::int16_t(low | byte << 8);
+    values.push_back(code == -32768 ? NAN : map.find("scale")->number() * code / 32767);
+    low = -1;
   }
-  CHECK(decoded(encode_map({2, std::vector<double>(4), std::vector<std::uint8_t>(4)})) ==
-        std::vector<double>(3, 0.0));
+  return values;
 }
 
-TEST_CASE("no text of a study ends the data element of the page") {
-  const Json data = Json::object({{"title", "</script><script>alert(1)</script><!-- <script>"},
-                                  {"bytes", "\xff é /* report.css */"}});
-  const std::string json = data_of(study_page(data));
-  CHECK(json.find('<') == std::string::npos);
-  CHECK(Json::parse(json).find("title")->text() == data.find("title")->text());
-  CHECK(Json::parse(json).find("bytes")->text() == "\xef\xbf\xbd é /* report.css */");
+// Returns a grid of two panels of sines.
+plot::HeatmapGrid waves(int n) {
+  plot::HeatmapGrid grid{.panels = {}, .panel_columns = 2, .row_axis = "query", .col_axis = "key"};
+  for (const char* title : {"L0H0", "L0H1"}) {
+    plot::Panel p{title, n, n, {}, std::vector<std::uint8_t>(std::size_t(n * n), 0)};
+    for (int i = 0; i < n * n; ++i) p.values.push_back(float(1e-3 * std::sin(0.7 * double(i))));
+    grid.panels.push_back(p);
+  }
+  return grid;
 }
 
-TEST_CASE("the title of the page's document is that of the study, as text") {
-  const auto title_of = [](const Json& data) {
-    const std::string page = study_page(data);
-    const std::size_t at = page.find("<title>") + 7;
-    return page.substr(at, page.find("</title>", at) - at);
-  };
-  CHECK(title_of(Json::object({{"title", "runs/a: L of é"}})) == "runs/a: L of é");
-  CHECK(title_of(Json::object({{"title", "</title><b>&lt; /* the data */ /* the title */"}})) ==
-        "&lt;/title>&lt;b>&amp;lt; /* the data */ /* the title */");
-  const Json data = Json::object({{"title", "/* report.css */ /* the scripts */"}});
-  CHECK(Json::parse(data_of(study_page(data))) == data);
+TEST_CASE("a map of the page has each value within half a step of its scale, and its place") {
+  for (const int n : {1, 2, 3, 5, 16}) {
+    plot::HeatmapGrid grid = waves(n);
+    if (n > 3) {  // masked cells do not affect the scale
+      grid.panels[1].values[3] = 100, grid.panels[1].masked[3] = 1;
+      grid.panels[1].values[4] = -std::numeric_limits<float>::infinity();
+    }
+    const nn::Json json = map_json(grid);
+    const std::vector<double> got = decoded(json);
+    REQUIRE(got.size() == std::size_t(2 * n * n));
+    const double scale = json.find("scale")->number();
+    double largest = 0;
+    for (std::size_t i = 0; i < got.size(); ++i) {
+      const auto cells = std::size_t(n) * std::size_t(n);
+      CAPTURE(n, i);
+      if (n > 3 && (i == cells + 3 || i == cells + 4)) {
+        CHECK(std::isnan(got[i]));
+        continue;
+      }
+      const double value = double(grid.panels[i / cells].values[i % cells]);
+      REQUIRE(std::abs(got[i] - value) <= scale / 65534 * 1.000001);
+      largest = std::max(largest, std::abs(value));
+    }
+    CHECK(scale == largest);
+    const plot::HeatmapLayout layout = plot::lay_out(grid);
+    const nn::Json& second = json.find("panels")->items()[1];
+    CHECK((*second.find("left") == layout.panel_x(1) && *second.find("top") == layout.panel_y(1)));
+    CHECK((*json.find("width") == layout.width && json.find("pitch")->number() == layout.pitch()));
+  }
+  CHECK(map_json(waves(128)).dump().size() < 2 * 128 * 128 * 28 / 10);
 }
 
-TEST_CASE("the page refers to no other file and uses no network") {
-  const std::string page = study_page(Json::object());
-  for (const char* foreign : {"http:", "https:", "src=", "@import", "url(", "fetch(", "XMLHttp"})
-    CHECK(page.find(foreign) == std::string::npos);
-  CHECK(page.find("default-src 'none'") != std::string::npos);
-  CHECK(page.size() < 60'000);
-}
-
-// A page of 4 x 4 heads has 16 such maps for each quantity and checkpoint.
-TEST_CASE("a map of 128 tokens takes at most 2.7 characters a cell") {
-  CHECK(encode_map(waves(128)).dump().size() < 22'500);
+TEST_CASE("the page shows all texts as text, has all rows, and uses no network") {
+  const testing::Folder folder;
+  const std::string attack = "</script></title><script>alert(1)</script><!-- /* the body */ & \"";
+  plot::HeatmapGrid grid = waves(2);
+  grid.title = attack, grid.row_labels = grid.col_labels = {attack, "b"};
+  const Section section{.key = "k",
+                        .title = attack,
+                        .sentences = {attack},
+                        .tables = {{.columns = {{attack, attack}, {"effect", "", "{:.2f}"}},
+                                    .title = attack,
+                                    .note = attack,
+                                    .shown = 1,
+                                    .rows = {{attack, 0.125}, {"L0H1", 0.25}}}},
+                        .pictures = {{"A", grid, attack}}};
+  autograd::write_file((folder / "A.png").string(), "\x89PNG");
+  const Page page{attack, {attack}, {section}};
+  const std::string html = html_of(page, folder.path(), "png");
+  CHECK(html.find("<script>alert") == std::string::npos);
+  CHECK(html.find("</script></title>") == std::string::npos);
+  CHECK(html.find("<title>&lt;/script>&lt;/title>") != std::string::npos);
+  CHECK(html.find("<td>0.25</td>") != std::string::npos);
+  CHECK(html.find("src=\"data:image/png;base64,iVBORw==\"") != std::string::npos);
+  for (const char* foreign : {"http:", "https:", "@import", "url(", "fetch(", "XMLHttp"})
+    CHECK(html.find(foreign) == std::string::npos);
+  CHECK(html.find("default-src 'none'") != std::string::npos);
+  CHECK(html.size() < 12'000);
 }
 
 }  // namespace

@@ -71,7 +71,7 @@ TEST_CASE("hidden cells are masked, and the scale ends at 1 or at the largest vi
   const nn::Study& s = windowed_study();
   const auto scores = s.by_layer(&nn::LayerStudy::scores);
   for (const nn::MapQuantity& quantity : nn::map_quantities()) {
-    INFO(quantity.name);
+    INFO(quantity.title);
     const auto maps = s.by_layer(quantity.values);
     const plot::HeatmapGrid grid = study_grid(quantity, maps, scores, texts());
     REQUIRE(grid.panels.size() == 4);

@@ -9,7 +9,7 @@
 #include "tools/heed/find_run.h"
 #include "tools/heed/report/progress.h"
 #include "tools/heed/study/analysis.h"
-#include "tools/heed/study/page_data.h"
+#include "tools/heed/study/page/page.h"
 #include "tools/heed/study/study_pictures.h"
 
 namespace heed {
@@ -197,26 +197,7 @@ std::vector<Section> repeated_analyses(const Subject& last, const HeadArguments&
   return sections;
 }
 
-// ---- page
-
-// Returns a pane with as many checkpoints as fit into the page. Loads their weights into `model`.
-// Afterwards `model` has the weights of the last checkpoint.
-nn::Json pane_over_time(const Subject& s, nn::Transformer& model,
-                        const std::vector<nn::CheckpointFile>& checkpoints,
-                        const nn::OverTime& study) {
-  constexpr double kMapBytes = 7'500'000;  // of the maps; the page has at most 8 MB
-  const auto checkpoint = [&](const nn::CheckpointFile& c, bool complete) {
-    nn::load_parameters(parameters(model), nn::load_safetensors(c.file.string()));
-    return checkpoint_json(c.step, model, nn::study(model, s.sequence, s.objective), complete);
-  };
-  const auto most = kMapBytes / double(checkpoint(checkpoints.front(), false).dump().size());
-  const auto selected = nn::select_checkpoints(checkpoints, study, std::size_t(most));
-  nn::Json pane = make_pane(s);
-  pane["saved_checkpoints"] = checkpoints.size();
-  for (const nn::CheckpointFile& c : selected)
-    pane["checkpoints"].push_back(checkpoint(c, c.step == selected.back().step));
-  return pane;
-}
+// ---- sequences
 
 // The sequences and L that are studied, and a description of the sequences.
 struct StudiedSequences {
@@ -276,10 +257,11 @@ Out study_over_time(const Subject& subject, const HeadArguments& heads, const Co
     sections.push_back(std::move(s));
   }
   progress.at_work("Writing the page");
-  const Files files = write_document(
+  const Files files = write_page(
       out, subject.source,
-      fmt::format("{}: {} over time", subject.source.run_name(), subject.texts.objective), sections,
-      pane_data({pane_over_time(subject, model, checkpoints, study)}));
+      {fmt::format("{}: {} over time", subject.source.run_name(), subject.texts.objective),
+       {},
+       sections});
   out.complete();
 
   Out result;

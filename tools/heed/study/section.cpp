@@ -109,13 +109,6 @@ std::string shortened(const std::string& text, std::size_t most) {
   return width_of(text) <= most ? text : text.substr(0, end) + "…";
 }
 
-std::string cell_text(const Value& cell, const Column& column, std::size_t most) {
-  if (const auto* text = cell.as<std::string>()) return shortened(*text, most);
-  if (const double* x = cell.as<double>())
-    return number_text(column.format, column.format.ends_with("%") ? 100 * *x : *x);
-  return cell == nullptr ? "-" : cell.dump();
-}
-
 // Adds the columns and rows of a table that text shows. The first column of texts has places, such
 // as "L0 resid_pre at 17 (a/b)"; the others have tokens and marks.
 void add_table(Out& out, const Table& table) {
@@ -127,7 +120,7 @@ void add_table(Out& out, const Table& table) {
     if (!column.in_text) continue;
     headings.push_back(column.name + (column.unit.empty() ? "" : " (" + column.unit + ")"));
     for (std::size_t r = 0; r < rows.size(); ++r)
-      rows[r].push_back(cell_text(table.rows[r][c], column, most));
+      rows[r].push_back(shortened(cell_text(table.rows[r][c], column), most));
     if (!rows.empty() && table.rows[0][c].as<std::string>()) most = 10;
   }
   out.gap();
@@ -140,6 +133,13 @@ void add_table(Out& out, const Table& table) {
 }
 
 }  // namespace
+
+std::string cell_text(const Value& cell, const Column& column) {
+  if (const auto* text = cell.as<std::string>()) return *text;
+  if (const double* x = cell.as<double>())
+    return number_text(column.format, column.format.ends_with("%") ? 100 * *x : *x);
+  return cell == nullptr ? "-" : cell.dump();
+}
 
 Table evidence_table(std::string_view place, const std::vector<nn::Evidence>& rows,
                      const nn::Judgement& judgement, bool marks, bool sorted) {

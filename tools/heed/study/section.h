@@ -60,7 +60,9 @@ inline constexpr int kStudyFormat = 2;
 /// Keys of an entry of "sections" in JSON and on the page.
 inline const std::string kSectionKeys =
     "key title sentences tables (title what columns (name unit) rows) maps charts network";
-/// Returns the sections as JSON. The page contains the same JSON.
+/// Returns a cell of a table as text.
+std::string cell_text(const Value& cell, const Column& column);
+/// Returns the sections as JSON.
 Value sections_json(const std::vector<Section>& sections);
 /// Adds a section to the text: the whole section, or one line that names it.
 void add_section(Out& out, const Section& section, bool whole);

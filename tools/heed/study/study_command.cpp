@@ -12,7 +12,7 @@
 #include "tools/heed/study/first_lines.h"
 #include "tools/heed/study/head_table.h"
 #include "tools/heed/study/over_time.h"
-#include "tools/heed/study/page_data.h"
+#include "tools/heed/study/page/page.h"
 #include "tools/heed/study/study_help.h"
 #include "tools/heed/study/study_pictures.h"
 
@@ -83,19 +83,6 @@ void save_arrays(const std::string& file, const Subject& s, const nn::Study& stu
   metadata["schema"] = schema.dump();
   metadata["value"] = fmt::format("{:.17g}", study.value);
   nn::save_safetensors(file, to_named(study), metadata);
-}
-
-// Returns a pane for the sequence and, if there is a corrupt prompt, a second pane for it.
-std::vector<nn::Json> panes_of(StudyContext& c) {
-  const Subject& s = c.subject;
-  const std::string corrupt = c.text("corrupt");
-  nn::Json pane = pane_of(s, c.study(), corrupt.empty() ? "" : "clean prompt");
-  pane["cells"] = cells_json(c.cells());
-  if (corrupt.empty()) return {pane};
-  nn::Batch other = s.run->task->prompt(corrupt);
-  other.targets = s.sequence.targets;  // so that L is the same as in patching()
-  const Subject corrupted(s.source.run, s.run, other, s.objective);
-  return {pane, pane_of(corrupted, corrupted.study(), "corrupt prompt")};
 }
 
 // ---- result of the study of one sequence
@@ -212,21 +199,13 @@ Out study_one(const StudyArguments& a, const Command& c) {
   }
   const std::vector<Claim> lines = first_lines(heads, s.predicts, answers);
   progress.at_work("Drawing pictures and writing arrays");
-  // A thread draws while this one writes the page.
-  auto drawn =
-      std::async([&] { return draw_pictures(out, map_pictures(study, s.texts), s.source); });
-  nn::Json page = pane_data(panes_of(context));
-  std::vector<std::string> summary;
-  for (const Claim& line : lines) summary.push_back(line.text);
-  page.append("summary", summary);
-  std::vector<Section> shown = sections;
-  shown.insert(
-      shown.begin(),
-      {.key = "numbers", .title = "Numbers of the heads", .tables = {head_table(context)}});
-  Files written =
-      write_document(out, s.source, fmt::format("{}: {}", s.source.run_name(), s.texts.objective),
-                     shown, std::move(page));
-  append(written, drawn.get());
+  Page page{fmt::format("{}: {}", s.source.run_name(), s.texts.objective), {}, sections};
+  for (const Claim& line : lines) page.summary.push_back(line.text);
+  page.sections.insert(page.sections.begin(), {.key = "numbers",
+                                               .title = "Numbers of the heads",
+                                               .tables = {head_table(context)},
+                                               .pictures = map_pictures(study, s.texts)});
+  Files written = write_page(out, s.source, page);
   saved.get();
   written.emplace_back(arrays);
   out.complete();

@@ -1,23 +1,34 @@
-// Creation of report.html, which shows a study as one file without a server. README.md describes
-// its data.
+// report.html: a study as one file that a browser opens from disk. It shows the sections of a
+// study: their sentences, tables and pictures.
 #pragma once
 
 #include <string>
+#include <vector>
 
-#include "nn/study/blocks.h"
-#include "tools/heed/report/out.h"
+#include "tools/heed/study/section.h"
 
 namespace heed {
 
-/// Encodes the map of one head for the page, as {"scale", "data"}. A cell takes 16 bits, which are
-/// 2.7 characters in base64. Only the cells with key <= query are stored, row by row, and the page
-/// draws as masked the other cells and stored cells that are hidden or not finite. The scale is the
-/// largest magnitude of a cell that is not masked. A decoded value differs from the original by at
-/// most scale / 65534.
-nn::Json encode_map(const nn::BlockMap& map);
+/// Encodes the values of heat maps for the page: the places of the panels in the picture, labels,
+/// and a code of 16 bits for each cell, in base64. A value is code / 32767 * scale, and the scale
+/// is the largest magnitude of a cell that is not masked. The code of a masked cell, and of a value
+/// that is not finite, is -32768.
+nn::Json map_json(const plot::HeatmapGrid& grid);
 
-/// Returns the page with this data. The page shows all texts in the data as text, never as HTML. No
-/// text can end the HTML element that contains the data.
-std::string study_page(const nn::Json& data);
+/// The content of a page.
+struct Page {
+  std::string title;
+  std::vector<std::string> summary;  ///< first lines
+  std::vector<Section> sections;
+};
+/// Returns the page as HTML, with the pictures of the sections, which are in `folder` in the format
+/// "png" or "svg". All texts are shown as text: no text can contain an element of HTML. Throws
+/// IoError if a picture cannot be read.
+std::string html_of(const Page& page, const std::filesystem::path& folder,
+                    const std::string& format);
+
+/// Draws the pictures of the sections and writes report.html into the directory. Returns the paths
+/// of all files. Throws IoError.
+Files write_page(ResultFolder& folder, const PictureSource& source, const Page& page);
 
 }  // namespace heed

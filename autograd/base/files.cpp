@@ -95,28 +95,6 @@ void sync_directory_of(const std::string& path) {
   if (error != 0) cannot_write(parent, reason(error) + " (when syncing the directory)");
 }
 
-// Opens a regular file for reading. Returns its descriptor and its size in bytes.
-std::pair<int, std::uint64_t> open_regular(const std::string& path) {
-  // With O_NONBLOCK, opening a FIFO does not wait for a writer. The flag has no effect on regular
-  // files.
-  const int file = open_file(path, O_RDONLY | O_NONBLOCK);
-  if (file < 0) cannot_read(path, reason(errno));
-  struct stat status {};
-  std::string problem;
-  if (::fstat(file, &status) != 0) {
-    problem = reason(errno);
-  } else if (S_ISDIR(status.st_mode)) {
-    problem = "it is a directory";
-  } else if (!S_ISREG(status.st_mode)) {
-    problem = "it is not a regular file";
-  }
-  if (!problem.empty()) {
-    ::close(file);
-    cannot_read(path, problem);
-  }
-  return {file, std::uint64_t(status.st_size)};
-}
-
 }  // namespace
 
 void write_file(const std::string& path, std::span<const std::span<const std::byte>> parts) {
@@ -143,14 +121,6 @@ void write_file(const std::string& path, std::string_view text) {
   write_file(path, all);
 }
 
-void make_directory(const std::string& path) {
-  if (::mkdir(path.c_str(), 0777) == 0) return;
-  const int error = errno;
-  struct stat old {};
-  if (error != EEXIST || ::lstat(path.c_str(), &old) != 0 || !S_ISDIR(old.st_mode))
-    fail<IoError>("cannot make the directory " + path, reason(error));
-}
-
 AppendFile::AppendFile(const std::string& path)
     : path_(path), descriptor_(open_file(path, O_WRONLY | O_APPEND | O_NOFOLLOW)) {
   if (descriptor_ < 0) cannot_write(path_, reason(errno));
@@ -172,31 +142,33 @@ bool is_file(const std::filesystem::path& path) {
 }
 
 std::string read_file(const std::string& path, std::uint64_t limit) {
-  const auto [file, size] = open_regular(path);
-  std::string text, problem, chunk(1 << 16, '\0');
-  const auto check_limit = [&](std::uint64_t bytes) {
-    if (bytes > limit) problem = "it has more than " + std::to_string(limit) + " bytes";
-  };
-  check_limit(size);
-  // Reads until the end of the file, because fstat reports size 0 for files in /proc.
-  for (ssize_t n = 1; n != 0 && problem.empty();) {
-    n = ::read(file, chunk.data(), chunk.size());
-    if (n > 0) text.append(chunk, 0, std::size_t(n));
-    if (n < 0 && errno != EINTR) problem = reason(errno);
-    check_limit(text.size());
-  }
-  ::close(file);
-  if (!problem.empty()) cannot_read(path, problem);
+  const InputFile file(path);
+  if (file.size() > limit)
+    cannot_read(path, "it has more than " + std::to_string(limit) + " bytes");
+  std::string text(file.size(), '\0');
+  file.read(0, std::as_writable_bytes(std::span(text)));
   return text;
 }
 
-InputFile::InputFile(const std::string& path) : path_(path) {
-  std::tie(descriptor_, size_) = open_regular(path);
+// With O_NONBLOCK, opening a FIFO does not wait for a writer. The flag has no effect on regular
+// files.
+InputFile::InputFile(const std::string& path)
+    : path_(path), descriptor_(open_file(path, O_RDONLY | O_NONBLOCK)) {
+  if (descriptor_ < 0) cannot_read(path, reason(errno));
+  struct stat status {};
   char byte = 0;
-  const ssize_t n = size_ > 0 ? 0 : ::pread(descriptor_, &byte, 1, 0);
-  if (n == 0) return;
-  const std::string problem =
-      n < 0 ? reason(errno) : "it has contents, but size 0, as files in /proc; use a copy of it";
+  std::string problem;
+  if (::fstat(descriptor_, &status) != 0) {
+    problem = reason(errno);
+  } else if (S_ISDIR(status.st_mode)) {
+    problem = "it is a directory";
+  } else if (!S_ISREG(status.st_mode)) {
+    problem = "it is not a regular file";
+  } else if (status.st_size == 0 && ::pread(descriptor_, &byte, 1, 0) != 0) {
+    problem = "it has contents, but size 0, as files in /proc; use a copy of it";
+  }
+  size_ = std::uint64_t(status.st_size);
+  if (problem.empty()) return;
   ::close(descriptor_);
   cannot_read(path, problem);
 }

@@ -25,10 +25,6 @@ void write_file(const std::string& path, std::span<const std::span<const std::by
 void write_file(const std::string& path, std::string_view text);
 ///@}
 
-/// Creates a directory if it does not exist. Its parent must exist. Throws IoError on failure, or
-/// if `path` is a symbolic link.
-void make_directory(const std::string& path);
-
 /// Appends to an existing file.
 class AppendFile {
  public:
@@ -55,17 +51,11 @@ bool is_there(const std::filesystem::path& path);
 bool is_file(const std::filesystem::path& path);
 ///@}
 
-/// Returns the contents of a regular file. Throws IoError if the file cannot be read, if it has
-/// more than `limit` bytes, or if `path` is a directory, a pipe or a device. If `path` is a pipe,
-/// the function throws at once and does not wait for data.
-std::string read_file(const std::string& path,
-                      std::uint64_t limit = std::numeric_limits<std::uint64_t>::max());
-
 /// A regular file that is open for reading.
 class InputFile {
  public:
-  /// Opens the file. Throws IoError if it cannot be opened, if it is not a regular file, or if it
-  /// has contents but size 0, as files in /proc.
+  /// Opens the file, without waiting for the writer of a pipe. Throws IoError if it cannot be
+  /// opened, if it is not a regular file, or if it has contents but size 0, as files in /proc.
   explicit InputFile(const std::string& path);
   ~InputFile();
   InputFile(const InputFile&) = delete;
@@ -84,5 +74,10 @@ class InputFile {
   int descriptor_;
   std::uint64_t size_ = 0;
 };
+
+/// Returns the contents of a regular file. Throws the errors of InputFile, and IoError if the file
+/// has more than `limit` bytes.
+std::string read_file(const std::string& path,
+                      std::uint64_t limit = std::numeric_limits<std::uint64_t>::max());
 
 }  // namespace heed::autograd

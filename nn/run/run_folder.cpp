@@ -286,7 +286,11 @@ void RunFolder::save_weights(const std::string& name, const Snapshot& s, std::st
 }
 
 void RunFolder::save_checkpoint(const Snapshot& s) const {
-  make_directory(file(kCheckpoints).string());
+  const fs::path inside = file(kCheckpoints);
+  std::error_code error;
+  fs::create_directory(inside, error);
+  check<IoError>(!error && !fs::is_symlink(inside), "cannot make the directory " + inside.string(),
+                 error ? error.message() : "it is a symbolic link");
   save_weights(checkpoint_name(s.step), s, "model.", s.step);
 }
 

@@ -4,11 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <fstream>
 #include <limits>
-#include <sstream>
 
 #include "autograd/base/error.h"
-#include "autograd/base/files.h"
 #include "autograd/base/text.h"
 
 namespace heed::nn {
@@ -22,18 +21,10 @@ constexpr double kUnlimited = std::numeric_limits<double>::infinity();
 
 std::string gigabytes(double bytes) { return fmt::format("{:.3g} GB", bytes / 1e9); }
 
-// Returns the contents of a file of the system, or "" if it cannot be read.
-std::string system_text(const fs::path& file) try {
-  constexpr std::uint64_t kMost = 1'000'000;
-  return read_file(file.string(), kMost);
-} catch (const IoError&) {
-  return "";
-}
-
 // Returns the number after `key`, such as "MemAvailable:", in a file. If `key` is empty, the file
 // contains only a number. Returns infinity if the number is missing.
 double number_in(const fs::path& file, const std::string& key) {
-  std::istringstream in(system_text(file));
+  std::ifstream in(file);
   for (std::string word; in >> word;)
     if (key.empty() || word == key) {
       if (!key.empty()) in >> word;
@@ -78,7 +69,8 @@ double weight_bytes(const Transformer::Options& m, std::int64_t vocab, std::int6
 double available_memory(const fs::path& root) {
   double least = 1024 * number_in(root / "proc/meminfo", "MemAvailable:");
   // A line is like "0::/a/b" for cgroup v2, or like "5:memory:/a/b" for v1.
-  for (const std::string& line : split(system_text(root / "proc/self/cgroup"), '\n')) {
+  std::ifstream groups(root / "proc/self/cgroup");
+  for (std::string line; std::getline(groups, line);) {
     const std::size_t first = line.find(':'), second = line.find(':', first + 1);
     if (second == std::string::npos) continue;
     const std::string controllers = line.substr(first + 1, second - first - 1);

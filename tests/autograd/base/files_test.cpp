@@ -24,9 +24,6 @@ TEST_CASE("read_file reads a regular file, and no more than the limit") {
   CHECK_THROWS_WITH(read_file(folder / "pipe"), Contains("pipe: it is not a regular file"));
   CHECK_THROWS_WITH(read_file("/dev/zero"), Contains("it is not a regular file"));
   CHECK_THROWS_WITH(read_file("/"), "cannot read /: it is a directory");
-#ifdef __linux__
-  CHECK(!read_file("/proc/self/status").empty());  // fstat reports size 0 for this file
-#endif
 }
 
 TEST_CASE("write_file replaces a file, or changes nothing and leaves no temporary file") {
@@ -89,7 +86,6 @@ TEST_CASE("no function writes through a symbolic link") {
   for (const char* target : {"f", "none"}) {
     fs::create_symlink(target, link);
     CHECK_THROWS_WITH(AppendFile(link), Contains("cannot write " + link));
-    CHECK_THROWS_WITH(make_directory(link), Contains("cannot make the directory " + link));
     write_file(link, std::string_view("new"));
     CHECK((!fs::is_symlink(link) && read_file(link) == "new" && read_file(path) == "mine"));
     fs::remove(link);
@@ -97,11 +93,9 @@ TEST_CASE("no function writes through a symbolic link") {
   for (const char* target : {"/dev/null", "d"}) {
     fs::create_symlink(target, link);
     CHECK_THROWS_AS(write_file(link, std::string_view("x")), IoError);
-    CHECK_THROWS_AS(make_directory(link), IoError);
     CHECK(fs::is_symlink(link));
     fs::remove(link);
   }
-  make_directory(folder / "d");
   AppendFile(path).write("+");
   CHECK(read_file(path) == "mine+");
   CHECK(folder.files() == 2);

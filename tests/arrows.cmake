@@ -81,7 +81,11 @@ foreach(path ${files})
     endif()
   endforeach()
   # read_file() and InputFile reject pipes and files that are too long, and report errors in the middle of a file.
+  # They also reject the files in /proc, which memory.cpp reads.
   file(STRINGS ${root}/${path} readers REGEX "std::(basic_)?i?f(ile)?stream|filebuf|(f|fre)open\\(")
+  if(path STREQUAL "nn/train/cost/memory.cpp")
+    set(readers "")
+  endif()
   foreach(line ${readers})
     list(APPEND failures "${path} reads a file without autograd/base/files.h: ${line}")
   endforeach()

@@ -23,7 +23,7 @@ allowed=(
   "@(train|replace|resume) * @(open|fsync) target/out" 0 "warning: no "
   # If a file that is not needed cannot be removed, the next command that writes here removes it.
   "* * @(remove|unlink|unlinkat|rmdir) *" 0 -
-  "import * open @(target/out|target/out/checkpoints)" 0 -
+  "@(import|retext) * open @(target/out|target/out/checkpoints)" 0 -
   # Sync: a directory that is not readable cannot be synced, but may be writable.
   "* EACCES open @(.|checkpoints|target|target/*)" 0 -
   # Interruption: the call is repeated. After a short write the rest is written.

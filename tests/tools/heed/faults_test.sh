@@ -21,9 +21,9 @@ allowed=(
   # Pictures of a run: training continues, and a later save or the end of the run draws them again.
   "@(train|replace|resume) * @(open|write|fsync|rename) *@(loss|attention).png*" 0 "warning: no "
   "@(train|replace|resume) * @(open|fsync) target/out" 0 "warning: no "
-  # If a file that is not needed cannot be removed, the next command that writes here removes it.
+  # If a file that is not needed cannot be found or removed, the next command that writes here removes it.
   "* * @(remove|unlink|unlinkat|rmdir) *" 0 -
-  "@(import|retext) * open @(target/out|target/out/checkpoints)" 0 -
+  "@(train|replace|resume|retext|import) * open @(target/out|target/out/checkpoints)" 0 -
   # Sync: a directory that is not readable cannot be synced, but may be writable.
   "* EACCES open @(.|checkpoints|target|target/*)" 0 -
   # Interruption: the call is repeated. After a short write the rest is written.

@@ -10,28 +10,6 @@ namespace {
 using namespace heed::autograd;
 using namespace testing;
 
-TEST_CASE("leaves accumulate over backward passes until zero_grad") {
-  const Tensor x = leaf({2, 3});
-  CHECK(!x.grad().defined());
-  backward(sum(x * x));
-  CHECK(values(x.grad()) == V{4, 6});
-  backward(sum(3.0 * x));
-  CHECK(values(x.grad()) == V{7, 9});
-  x.zero_grad();
-  CHECK(!x.grad().defined());
-  backward(sum(x));
-  CHECK(values(x.grad()) == V{1, 1});
-  CHECK(!x.grad().requires_grad());
-}
-
-TEST_CASE("a tensor used along several paths gets the sum of them") {
-  const Tensor x = leaf({3});
-  const Tensor y = x * x;      // 9
-  const Tensor z = y * x + y;  // x^3 + x^2
-  CHECK(values(grad(sum(z), x)) == V{33});
-  CHECK(values(grad(sum(x + x), x)) == V{2});
-}
-
 TEST_CASE("grad touches no .grad; backward fills only leaves and retained results") {
   const Tensor x = leaf({2}), w = leaf({5});
   const Tensor h = (x * w).retain_grad();
@@ -91,36 +69,6 @@ TEST_CASE("the gradients of matmul's and linear's weights are not copied") {
     hook.remove();
     CHECK(w.grad().data<double>() == given);
   }
-}
-
-TEST_CASE("Vjp::needs() is true for the gradients that this walk needs") {
-  static std::vector<bool> needed;
-  const auto samples = [](SampleGen& g) -> Samples {
-    return {{"x", [](Args t) { return t[0] + 0.0; }, {g.normal({2})}}};
-  };
-  const Op op({.name = "test.needs", .saves = Saves::kNothing, .samples = samples});
-  const Tensor a = leaf({1}), b = leaf({2}), constant = tensor({3}, float64);
-  const auto f = [&] {
-    return record(op, {a, b, constant}, a.detach() + b.detach(), [](const Vjp& v) -> Grads {
-      needed = {v.needs(0), v.needs(1), v.needs(2)};
-      return {v.grad, v.grad, v.grad};  // a vjp may return more gradients than needed
-    });
-  };
-  CHECK(values(grad(f(), a)) == V{1});
-  CHECK(needed == std::vector<bool>{true, false, false});
-  const Tensor y = f();
-  CHECK(values(grad(y, {b}, {.retain_graph = true})[0]) == V{1});
-  CHECK(needed == std::vector<bool>{false, true, false});
-  backward(y);
-  CHECK(needed == std::vector<bool>{true, true, false});
-}
-
-TEST_CASE("detach shares storage and has no history") {
-  const Tensor x = leaf({1, 2});
-  const Tensor d = x.detach();
-  CHECK(d.shares_storage(x));
-  CHECK(!d.requires_grad());
-  CHECK(values(grad(sum(x * d), x)) == V{1, 2});
 }
 
 TEST_CASE("NoGrad nests, survives exceptions and is per thread") {

@@ -8,24 +8,6 @@ namespace {
 using namespace heed::autograd;
 using namespace testing;
 
-TEST_CASE("create_graph differentiates again and again") {
-  const Tensor x = leaf({2});
-  Tensor y = pow(x, 5);
-  V derivatives;
-  for (int order = 1; order <= 4; ++order) {
-    y = sum(grad(sum(y), {x}, {.create_graph = true})[0]);
-    derivatives.push_back(y.item());
-  }
-  CHECK(derivatives == V{80, 160, 240, 240});  // 5x^4, 20x^3, 60x^2, 120x at x = 2
-  // The derivative of gelu is an op of its own. gelu'''(x) is phi(x) x (x^2 - 4), where phi is the
-  // normal density.
-  const double t = 0.7, phi = std::exp(-t * t / 2) / std::sqrt(2 * std::acos(-1.0));
-  const Tensor u = leaf({t});
-  Tensor g = gelu(u);
-  for (int order = 1; order <= 3; ++order) g = grad(g, {u}, {.create_graph = true})[0];
-  CHECK(g.item() == Approx(phi * t * (t * t - 4)).epsilon(1e-12));
-}
-
 TEST_CASE("hvp, jacobian and jvp have their closed forms") {
   const Tensor x = tensor({1, 2, 3}, float64), v = tensor({1, -1, 2}, float64);
   const auto f = [](const Tensor& t) { return sum(t * t * t); };  // the Hessian is diag(6 x)

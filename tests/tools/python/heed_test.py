@@ -3,6 +3,7 @@
 
     PYTHONPATH=build/release/python python3 tests/tools/python/heed_test.py
 """
+import concurrent.futures
 import doctest
 import gc
 import json
@@ -304,21 +305,6 @@ class Calls(unittest.TestCase):
         self.assertIn("wrong: with input 0 transposed in memory, backward returns ",
                       self.check(lambda a, b, dy: matmul_backward(as_if_contiguous(a), b, dy)).text)
 
-    def test_every_argument_lies_between_nans(self):
-        placed = []
-
-        def backward(a, b, dy):
-            for x in (a, b, dy):
-                if x.base is not None:
-                    placed.append(x.strides)
-                    elements = 1 if x.strides == (0, 0) else x.size
-                    self.assertEqual(np.isnan(x.base).sum(), x.base.size - elements)
-                    self.assertTrue(np.isnan(x.base[: 2 * x.size]).all() and np.isnan(x.base[-2 * x.size :]).all())
-            return matmul_backward(a, b, dy)
-
-        self.assertTrue(self.check(backward))
-        self.assertGreater(len(set(placed)), 8)
-
     def test_changed_arguments(self):
         def writes(x):
             x.flags.writeable = True  # as a compiled function that ignores the flag
@@ -329,14 +315,8 @@ class Calls(unittest.TestCase):
             writes(dy)
             return gradients
 
-        def change_input(a, b, dy):
-            gradients = matmul_backward(a, b, dy)
-            writes(b)
-            return gradients
-
-        rule = "; it must only read its arguments; "
-        self.assertIn("wrong: backward changes the gradient of output 0 at [0, 0]" + rule, self.check(change_dy).text)
-        self.assertIn("wrong: backward changes input 1 at [0, 0]" + rule, self.check(change_input).text)
+        self.assertIn("wrong: backward changes the gradient of output 0 at [0, 0]; it must only read its arguments; ",
+                      self.check(change_dy).text)
 
     def test_a_mask_that_forward_keeps(self):
         kept = {}
@@ -357,6 +337,15 @@ class Calls(unittest.TestCase):
         self.assertIn("wrong: at another point, with each input in reversed order, backward returns ", report.text)
         ascending = np.array([0.1, 0.5, 2.0])  # as a grid, whose order the function needs
         self.assertTrue(check_vjp(square, lambda x, dy: 2 * np.sort(x) * dy, ascending))
+
+    def test_threads_and_a_result_in_an_array_that_is_used_again(self):
+        def verdict(backward):
+            kept = np.empty_like(X)
+            return check_vjp(lambda x: np.multiply(x, x, out=kept), backward, X).verdict
+
+        with concurrent.futures.ThreadPoolExecutor(6) as pool:
+            verdicts = list(pool.map(verdict, [square_backward, lambda x, dy: x * dy] * 15))
+        self.assertEqual(verdicts, ["right", "wrong"] * 15)
 
     def test_a_result_that_drifts(self):
         calls = []

@@ -119,8 +119,9 @@ CheckReport check_derivatives(const Derivatives<T>& f, const std::vector<std::ve
 /// the mistake concerns the gradients of the outputs.
 ///
 /// An entry on a kink, where the left and right slopes of an output differ, is moved and compared
-/// there. An entry that stays on a kink is counted (CheckReport::on_kink), not compared. If all
-/// compared entries of an input stay on a kink, the verdict is kVacuous.
+/// there. An entry that stays on a kink is counted (CheckReport::on_kink), and compared only for
+/// the outputs that have no kink there. If all compared entries of an input stay on a kink, the
+/// verdict is kVacuous.
 ///
 /// Throws ValueError if options.max_entries is less than 1, if options.order is not 0, 1 or 2, if
 /// options.forward_error is negative or not finite, or if forward returns a different number of

@@ -115,7 +115,7 @@ void Checker::run() {
       if (mirrored_ || moves_.empty()) break;
       mirror();
     }
-    for (const Direction& along : kinks_) move(along);
+    for (const Along& along : kinks_) move(*along);
   }
   report_.on_kink += std::ssize(stuck_);
   for (const std::size_t k : stuck_) {
@@ -150,6 +150,11 @@ double Checker::own_scale(std::size_t k) const {
   return f_.x[k] == 0 ? typical_[entry_at(k).input] : power_of_two_above(f_.x[k]);
 }
 
+Along Checker::along_entry(std::size_t k, double by) const {
+  return std::make_shared<const Direction>(
+      Direction{entry_at(k), {{k, by == 0 ? own_scale(k) : by}}});
+}
+
 Direction Checker::random_direction(std::size_t begin, std::size_t end) {
   Direction all;
   all.moves.reserve(end - begin);
@@ -175,10 +180,10 @@ Line Checker::line_along(const Direction& along) const {
 }
 
 // Returns the derivatives of all outputs along a direction.
-OutputSlopes Checker::slopes(Oracle oracle, const Direction& along, bool repeated) {
+OutputSlopes Checker::slopes(Oracle oracle, const Along& along, bool repeated) {
   ExactDerivative truth;
-  if (f_.exact) truth = f_.exact(f_.x, along.from(Values(f_.x.size(), 0.0), 1));
-  OutputSlopes s = {{}, truth.terms, truth.derivative};
+  if (f_.exact) truth = f_.exact(f_.x, along->from(Values(f_.x.size(), 0.0), 1));
+  OutputSlopes s = {along, {}, truth.terms, truth.derivative};
   if (oracle == Oracle::kDual) {
     for (std::size_t o = 0; o < s.exact.size(); ++o)
       s.of.push_back({.value = s.exact[o],
@@ -186,7 +191,7 @@ OutputSlopes Checker::slopes(Oracle oracle, const Direction& along, bool repeate
                       .moves = true});
     return s;
   }
-  s.of = differences(line_along(along), noise_, 1, steps_, repeated || f_.single);
+  s.of = differences(line_along(*along), noise_, 1, steps_, repeated || f_.single);
   if (f_.exact && !f_.exact_is_given) return s;
   s.terms.clear();
   for (const Difference& d : s.of) s.terms.push_back(std::abs(d.value));
@@ -225,8 +230,9 @@ bool Checker::prepare() {
   }
   for (std::size_t i = 0; i < f_.inputs.size(); ++i)
     if (starts_[i] < starts_[i + 1]) {
-      directions_.push_back(random_direction(starts_[i], starts_[i + 1]));
-      directions_.back().entry.input = i;
+      Direction all = random_direction(starts_[i], starts_[i + 1]);
+      all.entry.input = i;
+      directions_.push_back(std::make_shared<const Direction>(std::move(all)));
     }
   kinked_.assign(directions_.size(), std::vector<bool>(y.size()));
   // The gradient is wrong. The comparisons show which mistake explains it.
@@ -349,8 +355,8 @@ void Checker::check_calls() {
 void Checker::check_elsewhere() {
   const Values x = std::exchange(f_.x, reversed_inputs(f_, false));
   if (x == f_.x) return;
-  const Direction all = random_direction(0, x.size());
-  const OutputSlopes found = slopes(Oracle::kDifferences, all);
+  const OutputSlopes found =
+      slopes(Oracle::kDifferences, std::make_shared<Direction>(random_direction(0, x.size())));
   Values v = cotangents_[0], noise;
   // The mistake is large. Outputs whose derivatives are not clear are left out.
   double size = 0, by_differences = 0;
@@ -359,7 +365,7 @@ void Checker::check_elsewhere() {
     if (d.kink || !(d.error <= std::abs(d.value) / 16)) v[o] = 0;
     if (v[o] != 0) size = std::hypot(size, v[o] * d.value), by_differences += v[o] * d.value;
   }
-  const double by_backward = all.dot(gradient_for(v));
+  const double by_backward = found.along->dot(gradient_for(v));
   f_.x = x;
   if (std::abs(by_backward - by_differences) > size / 4)
     fail("at another point, with each input in reversed order, backward returns " +
@@ -401,8 +407,8 @@ void Checker::check_by(Oracle oracle) {
   const std::size_t first = comparisons_.size();
   bool right = compare_entries(oracle, count);
   for (std::size_t i = 0; i < directions_.size(); ++i) {
-    const std::size_t input = directions_[i].entry.input;
-    const bool sampled = sample_size(input, count) < std::int64_t(directions_[i].moves.size());
+    const std::size_t input = directions_[i]->entry.input;
+    const bool sampled = sample_size(input, count) < std::ssize(directions_[i]->moves);
     if (right && (sampled || hides_[input])) right = compare_direction(oracle, i);
   }
   judge(oracle, first);

@@ -115,14 +115,17 @@ struct Direction {
   Values from(Values x, double t) const;
 };
 
+/// Comparisons along one direction share it.
+using Along = std::shared_ptr<const Direction>;
+
 /// One comparison, with all data that are needed to repeat it for another gradient.
 struct Comparison : CheckedEntry {
   std::size_t cotangent = 0;  ///< index of the cotangent
   double rounding = 0;        ///< difference of two right gradients that rounding can cause
-  std::shared_ptr<const Direction> along;  ///< the direction in which the gradient is compared
-  double reach = 0;       ///< on a kink, gradients up to this far from `expected` are right
-  bool on_kink = false;   ///< true if the left slope and the right slope differ
-  bool resolved = false;  ///< true if the oracle can distinguish the entry from rounding errors
+  Along along;                ///< the direction in which the gradient is compared
+  double reach = 0;           ///< on a kink, gradients up to this far from `expected` are right
+  bool on_kink = false;       ///< true if the left slope and the right slope differ
+  bool resolved = false;      ///< true if the oracle can distinguish the entry from rounding errors
   /// Returns true if `value` differs from `expected` by at most the tolerance.
   bool passes(double value) const;
   /// Returns true if `given` differs from `expected` by at most the tolerance.
@@ -133,6 +136,7 @@ struct Comparison : CheckedEntry {
 
 /// The derivatives of all outputs along one direction, by one oracle.
 struct OutputSlopes {
+  Along along;                 ///< the direction
   std::vector<Difference> of;  ///< of each output; the exact oracle sets value, error and moves
   Values terms;                ///< for each output, the sum of the absolute values of its terms
   Values exact;                ///< derivatives by CheckedFunction::exact, if given
@@ -156,7 +160,7 @@ class Checker {
           CheckReport& report);
   /// Compares entries and directions. If entries are on a kink, moves them and repeats all
   /// comparisons, and once more on the other side of their kinks. An entry that stays on a kink is
-  /// counted in the report, not compared.
+  /// counted in the report, and compared only for the outputs that have no kink.
   void run();
   /// Returns the function at the point at which it was checked: the given x, or x moved off its
   /// kinks.
@@ -186,11 +190,13 @@ class Checker {
   /// several outputs.
   std::string output_name(std::size_t o) const;
   double own_scale(std::size_t k) const;
+  /// Returns the direction in which only entry k moves. The default of `by` is own_scale(k).
+  Along along_entry(std::size_t k, double by = 0) const;
   Direction random_direction(std::size_t begin, std::size_t end);
   Values shifted(const Direction& along, double t) const;
   Line line_along(const Direction& along) const;
   /// `repeated` is that of differences(). In float it is always true.
-  OutputSlopes slopes(Oracle oracle, const Direction& along, bool repeated = false);
+  OutputSlopes slopes(Oracle oracle, const Along& along, bool repeated = false);
   Values noise_of_forward();
   Values noise_of_still(const std::function<Values(const Values& x)>& f);
   Values noise_of_backward(const Values& v, const Values& gradient, bool limited = true);
@@ -198,8 +204,7 @@ class Checker {
   Values gradient_for(const Values& v) const;
   /// Returns the derivative of the dot product of v with the outputs along a direction, by
   /// backward, whose result for v is `gradient`, or by jvp.
-  double given(const OutputSlopes& slopes, const Direction& along, const Values& v,
-               const Values& gradient) const;
+  double given(const OutputSlopes& slopes, const Values& v, const Values& gradient) const;
 
   bool prepare();
   void add_cotangents(std::size_t outputs);
@@ -212,14 +217,15 @@ class Checker {
   std::vector<bool> kinks_along(const Direction& along) const;
   bool shares_kink(const Direction& along);
   bool compare_entry(Oracle oracle, std::size_t k);
+  bool compare_smooth_outputs(std::size_t k);
   bool compare_entries(Oracle oracle, std::int64_t count);
   bool compare_direction(Oracle oracle, std::size_t i, bool repeated = false);
   void find_wrong_entry(Oracle oracle, const Direction& along, std::size_t cotangent,
                         const Values& v, const Values& g);
-  Comparison compare(const OutputSlopes& slopes, const Direction& along, std::size_t cotangent,
-                     const Values& v, const Values& gradient, Values& noise);
+  Comparison compare(const OutputSlopes& slopes, std::size_t cotangent, const Values& v,
+                     const Values& gradient, Values& noise);
   /// Returns one comparison for each cotangent.
-  std::vector<Comparison> compare_all(const OutputSlopes& slopes, const Direction& along);
+  std::vector<Comparison> compare_all(const OutputSlopes& slopes);
   bool keep(const std::vector<Comparison>& found);
   void judge(Oracle oracle, std::size_t first);
   std::string reason(Oracle oracle, const Comparison& worst);
@@ -238,14 +244,14 @@ class Checker {
   Values still_noise_;               // noise_of_still(forward); empty: not measured
   std::vector<Values> cotangents_, gradients_;
   std::vector<Values>
-      gradient_noise_;                 // noise of backward, for each cotangent; empty: not measured
-  std::vector<bool> hides_;            // for each input, true if an output could hide a gradient
-  std::vector<Direction> directions_;  // a random direction for each input
+      gradient_noise_;             // noise of backward, for each cotangent; empty: not measured
+  std::vector<bool> hides_;        // for each input, true if an output could hide a gradient
+  std::vector<Along> directions_;  // a random direction for each input
   std::vector<std::vector<bool>> kinked_;  // for each direction, the outputs on a kink
   std::vector<Comparison> comparisons_;
   bool refuted_ = false;               // true if an entry failed with repeated differences
   std::set<std::size_t> compared_[2];  // entries that were compared, by oracle
-  std::vector<Direction> kinks_;
+  std::vector<Along> kinks_;
   int searches_ = 0;                  // number of times that entries on a kink were searched
   std::map<std::size_t, int> moves_;  // number of times that each entry was moved off a kink
   std::set<std::size_t> stuck_;       // entries that stay on a kink

@@ -97,10 +97,9 @@ Values Checker::gradient_for(const Values& v) const {
   return f_.backward ? f_.backward(f_.x, v) : Values();
 }
 
-double Checker::given(const OutputSlopes& slopes, const Direction& along, const Values& v,
-                      const Values& gradient) const {
-  if (f_.backward) return along.dot(gradient);
-  return std::inner_product(v.begin(), v.end(), slopes.exact.begin(), 0.0) / along.unit();
+double Checker::given(const OutputSlopes& slopes, const Values& v, const Values& gradient) const {
+  if (f_.backward) return slopes.along->dot(gradient);
+  return std::inner_product(v.begin(), v.end(), slopes.exact.begin(), 0.0) / slopes.along->unit();
 }
 
 // Compares entry k, unless this was done before or the entry stays on a kink. Returns false if the
@@ -110,12 +109,11 @@ bool Checker::compare_entry(Oracle oracle, std::size_t k) {
   const auto is_right = [](const Comparison& e) { return e.on_kink || e.passes(); };
   const auto is_resolved = [](const Comparison& e) { return e.resolved; };
   const auto is_seen = [](const Comparison& e) { return e.resolved && e.terms > 0; };
-  if (!compared_[int(oracle)].insert(k).second || stuck_.contains(k)) return true;
-  const CheckedEntry entry = entry_at(k);
-  const double own = own_scale(k), typical = typical_[entry.input];
+  if (!compared_[int(oracle)].insert(k).second) return true;
+  if (stuck_.contains(k)) return oracle == Oracle::kDual || compare_smooth_outputs(k);
+  const double own = own_scale(k), typical = typical_[entry_at(k).input];
   const auto compare_at = [&](double scale, bool repeated) {
-    const Direction along{entry, {{k, scale}}};
-    return compare_all(slopes(oracle, along, repeated), along);
+    return compare_all(slopes(oracle, along_entry(k, scale), repeated));
   };
   // If an entry is far smaller than the rest of its input, f may hardly change over a step of the
   // entry's own size. Then a wider step is tried too. The result of the wider step is used if it
@@ -139,11 +137,23 @@ bool Checker::compare_entry(Oracle oracle, std::size_t k) {
     refuted_ = !std::ranges::all_of(found, is_right);
   }
   const bool right = keep(found);
+  if (stuck_.contains(k)) return oracle == Oracle::kDual || compare_smooth_outputs(k);
   // One cotangent of add_quiet_cotangents() suffices, unless no output depends on the entry.
-  by(oracle).checked += !stuck_.contains(k) &&
-                        (std::all_of(found.begin(), found.begin() + kCotangents, is_resolved) ||
-                         std::any_of(found.begin() + kCotangents, found.end(), is_seen));
+  by(oracle).checked += std::all_of(found.begin(), found.begin() + kCotangents, is_resolved) ||
+                        std::any_of(found.begin() + kCotangents, found.end(), is_seen);
   return right;
+}
+
+// Compares entry k, which stays on a kink, only for the outputs that have no kink there. Returns
+// false if the comparison fails.
+bool Checker::compare_smooth_outputs(std::size_t k) {
+  const OutputSlopes found = slopes(Oracle::kDifferences, along_entry(k), true);
+  Values v = cotangents_[0], noise;
+  for (std::size_t o = 0; o < v.size(); ++o)
+    if (found.of[o].kink) v[o] = 0;
+  if (std::ranges::count(v, 0.0) == std::ssize(v)) return true;
+  comparisons_.push_back(compare(found, 0, v, gradient_for(v), noise));
+  return comparisons_.back().passes();
 }
 
 // Compares a sample of the entries of each input. Returns false if an entry fails or is on a kink.
@@ -160,7 +170,7 @@ bool Checker::compare_entries(Oracle oracle, std::int64_t count) {
 // could be smaller than the tolerance. Returns false if a comparison fails or an entry is on a
 // kink.
 bool Checker::compare_direction(Oracle oracle, std::size_t i, bool repeated) {
-  const Direction& along = directions_[i];
+  const Along& along = directions_[i];
   OutputSlopes found = slopes(oracle, along, repeated);
   const bool can_repeat = oracle == Oracle::kDifferences && !repeated && !f_.single;
   const std::size_t n = found.of.size();
@@ -171,9 +181,8 @@ bool Checker::compare_direction(Oracle oracle, std::size_t i, bool repeated) {
       kinked_[i][o] = std::exchange(kink, false);
   if (oracle == Oracle::kDifferences) {
     if (std::ranges::count(kinked_[i], true) > 0 && ++searches_ <= kMostSearches)
-      for (const std::size_t k : sample(along.entry.input, kMostEntries, searches_))
-        if (std::ranges::count(kinks_along({entry_at(k), {{k, own_scale(k)}}}), true) > 0)
-          compare_entry(oracle, k);
+      for (const std::size_t k : sample(along->entry.input, kMostEntries, searches_))
+        if (std::ranges::count(kinks_along(*along_entry(k)), true) > 0) compare_entry(oracle, k);
     if (!kinks_.empty()) return false;
     // A kink that is left is compared, too: the error of the difference is larger than its jump.
   }
@@ -183,7 +192,7 @@ bool Checker::compare_direction(Oracle oracle, std::size_t i, bool repeated) {
   bool right = true;
   std::optional<std::size_t> failed;  // index of a cotangent
   if (outputs.size() == n) {
-    const std::vector<Comparison> all = compare_all(found, along);
+    const std::vector<Comparison> all = compare_all(found);
     if (can_repeat && !std::ranges::all_of(all, [](const auto& e) { return e.passes(); }))
       return compare_direction(oracle, i, true);
     by(oracle).direction = all[0];
@@ -198,17 +207,16 @@ bool Checker::compare_direction(Oracle oracle, std::size_t i, bool repeated) {
     for (const std::size_t o : group) v[o] = cotangents_[0][o];
     const Values g = gradient_for(v);
     Values noise;
-    Comparison e = compare(found, along, 0, v, g, noise);
+    const Comparison e = compare(found, 0, v, g, noise);
     if (!e.passes()) {
       if (can_repeat) return compare_direction(oracle, i, true);
-      e.along = std::make_shared<const Direction>(along);
       comparisons_.push_back(e);
-      find_wrong_entry(oracle, along, 0, v, g);
+      find_wrong_entry(oracle, *along, 0, v, g);
       return false;
     }
     for (const std::size_t o : group) v[o] = 0;
   }
-  if (failed) find_wrong_entry(oracle, along, *failed, cotangents_[*failed], gradients_[*failed]);
+  if (failed) find_wrong_entry(oracle, *along, *failed, cotangents_[*failed], gradients_[*failed]);
   return right;
 }
 
@@ -224,25 +232,25 @@ void Checker::find_wrong_entry(Oracle oracle, const Direction& along, std::size_
     Direction half{along.entry, std::vector(pairs.begin(), pairs.end())};
     if (half.moves.size() == 1) half.entry = entry_at(half.moves[0].first);
     Values noise;
-    Comparison e = compare(slopes(oracle, half), half, cotangent, v, g, noise);
+    const Comparison e =
+        compare(slopes(oracle, std::make_shared<const Direction>(half)), cotangent, v, g, noise);
     if (e.passes()) continue;
     if (half.moves.size() > 1) return find_wrong_entry(oracle, half, cotangent, v, g);
-    e.along = std::make_shared<const Direction>(half);
     return comparisons_.push_back(e);
   }
 }
 
-// Compares `gradient`, the gradient for cotangent v, along a direction. `noise` is empty or the
+// Compares `gradient`, the gradient for cotangent v, with slopes. `noise` is empty or the
 // result of noise_of_backward(), which is stored there if it is needed. The signs of v are random,
 // so the errors of different outputs add up like independent errors: as the root of the sum of
 // their squares.
-Comparison Checker::compare(const OutputSlopes& slopes, const Direction& along,
-                            std::size_t cotangent, const Values& v, const Values& gradient,
-                            Values& noise) {
+Comparison Checker::compare(const OutputSlopes& slopes, std::size_t cotangent, const Values& v,
+                            const Values& gradient, Values& noise) {
+  const Direction& along = *slopes.along;
   Comparison e;
   static_cast<CheckedEntry&>(e) = along.entry;
-  e.cotangent = cotangent;
-  e.given = given(slopes, along, v, gradient);
+  e.cotangent = cotangent, e.along = slopes.along;
+  e.given = given(slopes, v, gradient);
   const double unit = along.unit();
   double terms = 0, seen = 0, largest = 0;
   bool has_still = false;  // true if an output does not move
@@ -286,7 +294,7 @@ Comparison Checker::compare(const OutputSlopes& slopes, const Direction& along,
       const double error = least_error(noise_of_output, slopes.of[o].step);
       hidden = std::hypot(hidden, v[o] / unit * error), moving[o] = 0;
     }
-    const double of_moving = given(slopes, along, moving, gradient_for(moving));
+    const double of_moving = given(slopes, moving, gradient_for(moving));
     if (std::abs(of_moving - e.expected) <= e.tolerance)
       e.tolerance += 2 * hidden, hides_[along.entry.input] = true;
   }
@@ -308,12 +316,11 @@ ComparedGradient Checker::compared_gradient() {
   const auto is_incomplete = [&](const auto& r) { return r.second.size() < cotangents_.size(); };
   for (Estimates& right : g.right) std::erase_if(right, is_incomplete);
   g.right_for = [this](std::size_t k, const std::vector<Values>& dys) {
-    const Direction along{entry_at(k), {{k, own_scale(k)}}};
-    const OutputSlopes found = slopes(Oracle::kDifferences, along);
+    const OutputSlopes found = slopes(Oracle::kDifferences, along_entry(k));
     Values none(f_.x.size());  // gradient and noise of backward, which are not used
     std::vector<Estimate> right;
     for (const Values& dy : dys) {
-      const Comparison e = compare(found, along, 0, dy, none, none);
+      const Comparison e = compare(found, 0, dy, none, none);
       right.push_back({e.expected, e.tolerance});
     }
     return right;
@@ -321,14 +328,11 @@ ComparedGradient Checker::compared_gradient() {
   return g;
 }
 
-std::vector<Comparison> Checker::compare_all(const OutputSlopes& slopes, const Direction& along) {
+std::vector<Comparison> Checker::compare_all(const OutputSlopes& slopes) {
   std::vector<Comparison> found;
-  const auto shared = std::make_shared<const Direction>(along);
   gradient_noise_.resize(cotangents_.size());
-  for (std::size_t c = 0; c < cotangents_.size(); ++c) {
-    found.push_back(compare(slopes, along, c, cotangents_[c], gradients_[c], gradient_noise_[c]));
-    found.back().along = shared;
-  }
+  for (std::size_t c = 0; c < cotangents_.size(); ++c)
+    found.push_back(compare(slopes, c, cotangents_[c], gradients_[c], gradient_noise_[c]));
   return found;
 }
 
@@ -351,7 +355,7 @@ bool Checker::keep(const std::vector<Comparison>& found) {
       }
     const std::size_t k = kinked->along->moves[0].first;
     if (moves_[k] == kMostMoves) return stuck_.insert(k), true;
-    kinks_.push_back(*kinked->along);
+    kinks_.push_back(kinked->along);
     return false;
   }
   comparisons_.insert(comparisons_.end(), found.begin(), found.end());
@@ -387,12 +391,12 @@ std::string Checker::reason(Oracle oracle, const Comparison& worst) {
   double largest = 0;
   const Values& v = cotangents_[worst.cotangent];
   std::string of_output;
-  const OutputSlopes by_oracles = slopes(oracle, *worst.along);
+  const OutputSlopes by_oracles = slopes(oracle, worst.along);
   const std::size_t outputs = cotangents_[0].size();
   for (std::size_t o = 0; o < outputs && outputs <= kMostOutputs; ++o) {
     Values one(outputs, 0.0);
     one[o] = 1;
-    const double by_backward = given(by_oracles, *worst.along, one, gradient_for(one));
+    const double by_backward = given(by_oracles, one, gradient_for(one));
     const double by_oracle = by_oracles.of[o].value / worst.along->unit();
     const double differs = std::abs(by_backward - by_oracle);
     if (std::abs(v[o]) * differs <= worst.tolerance || differs <= largest) continue;

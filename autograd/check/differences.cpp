@@ -186,13 +186,10 @@ Steps::Steps(std::uint64_t seed, bool in_float) : single(in_float) {
   }
 }
 
-std::vector<Difference> first_differences(const Line& f, std::span<const double> noise,
-                                          const Steps& steps) {
-  const Points points(f, *std::ranges::find(steps.all, kFirst, &Steps::Step::size), 1);
-  std::vector<Difference> found;
-  for (std::size_t o = 0; o < noise.size(); ++o)
-    found.push_back(at_step(points, o, noise[o], steps.roundoff()));
-  return found;
+Steps Steps::first() const {
+  Steps one = *this;
+  std::erase_if(one.all, [](const Step& s) { return s.size != kFirst; });
+  return one;
 }
 
 std::vector<Difference> differences(const Line& f, std::span<const double> noise, double scale,

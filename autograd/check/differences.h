@@ -53,22 +53,20 @@ struct Steps {
   bool single;            ///< true if f computes in float
   std::vector<Step> all;  ///< the steps, in the order in which they are tried
   explicit Steps(std::uint64_t seed = 1, bool single = false);
+  /// Returns the widest step at which kinks are found. It suffices to find a kink that is at t = 0.
+  Steps first() const;
   /// Returns the unit roundoff of float or double.
   double roundoff() const { return single ? 0x1p-24 : 0x1p-53; }
 };
 
 /// Returns the derivative of each output by Richardson extrapolation from the differences at the
-/// three distances of the step 2^-9. The truncation error is O(step^6). `noise` is the result of
-/// measure_noise().
-std::vector<Difference> first_differences(const Line& f, std::span<const double> noise,
-                                          const Steps& steps);
-
-/// Returns the derivative of each output as first_differences() does. Tries several steps, as
-/// multiples of `scale`, and returns for each output the result with the smallest estimated error.
-/// A result without a kink is preferred. If two steps contradict each other, the smaller step is
-/// right. If the output does not move at the smaller step, the error is at least the other value:
-/// either may be right. If `repeated` is true, the search is repeated with 0.75 and 0.625 times the
-/// steps, and the error is at least twice the distance to each of the two other results.
+/// three distances of a step. The truncation error is O(step^6). Tries several steps, as multiples
+/// of `scale`, and returns for each output the result with the smallest estimated error. `noise` is
+/// the result of measure_noise(). A result without a kink is preferred. If two steps contradict
+/// each other, the smaller step is right. If the output does not move at the smaller step, the
+/// error is at least the other value: either may be right. If `repeated` is true, the search is
+/// repeated with 0.75 and 0.625 times the steps, and the error is at least twice the distance to
+/// each of the two other results.
 std::vector<Difference> differences(const Line& f, std::span<const double> noise, double scale,
                                     const Steps& steps = Steps(), bool repeated = false);
 

@@ -42,10 +42,10 @@ struct GradcheckOptions {
 /// The verdict is also kWrong if zero cotangents give a nonzero gradient, if the result of a second
 /// run differs by more than rounding explains, or if a value is not finite. Therefore f must be
 /// deterministic. If the left and right slopes at an entry differ (a kink), the entry is moved and
-/// the check is repeated. An entry that stays on a kink is counted (CheckReport::on_kink), not
-/// compared. The message of a failure names the worst entry
-/// and the output in which it differs most. The verdict is kVacuous if the inputs have entries, but
-/// none of them can be distinguished from rounding errors.
+/// the check is repeated. An entry that stays on a kink is counted (CheckReport::on_kink), and
+/// compared only for the outputs that have no kink there. The message of a failure names the worst
+/// entry and the output in which it differs most. The verdict is kVacuous if the inputs have
+/// entries, but none of them can be distinguished from rounding errors.
 ///
 /// Throws DTypeError unless all inputs are float64. Throws ValueError if options.order is not 1 or
 /// 2, or if the options check no entry.

@@ -6,11 +6,10 @@
 
 namespace heed::autograd {
 
-// Returns for each output whether it seems to have a kink along a direction. One step suffices if
-// the kink is exactly at x.
+// Returns for each output whether it seems to have a kink along a direction.
 std::vector<bool> Checker::kinks_along(const Direction& along) const {
   std::vector<bool> kinks;
-  for (const Difference& d : first_differences(line_along(along), noise_, steps_))
+  for (const Difference& d : differences(line_along(along), noise_, 1, steps_.first()))
     kinks.push_back(d.kink);
   return kinks;
 }

@@ -104,7 +104,8 @@ struct CheckReport {
   std::int64_t killed = 0;        ///< number of mutants that were rejected
   std::int64_t equivalent = 0;    ///< number of mutants that equal the right gradient, as -0 for 0
   std::vector<MovedEntry> moved;  ///< entries that were moved off a kink
-  /// Number of entries that stay on a kink wherever they are moved. They were not compared.
+  /// Number of entries that stay on a kink wherever they are moved. They were compared only for the
+  /// outputs that have no kink there.
   std::int64_t on_kink = 0;
   std::uint64_t seed = 0;  ///< seed of the random cotangents and directions
   /// Memory layouts of the arrays. They are checked if all comparisons passed, but not by

@@ -126,18 +126,20 @@ TEST_CASE("kinks hide no wrong entry of a sum, or of an input among several") {
 
 TEST_CASE("entries that stay on a kink are counted, and if all do, nothing is proven") {
   // y[0] = |x[0] - c|, where c is x[0] of the last call of backward, so moving x[0] does not help.
-  const auto check = [](const std::vector<double>& x, double factor) {
+  // The last output is sin(x[0]), which has no kink.
+  const auto check = [](const std::vector<double>& x, double factor, double of_sine = 1) {
     double c = 0;
     const auto forward = [&](const Arrays<double>& a) {
       Arrays<double> y = a;
       for (double& e : y[0]) e *= e;
       y[0][0] = std::abs(a[0][0] - c);
+      y[0].push_back(std::sin(a[0][0]));
       return y;
     };
     const auto backward = [&](const Arrays<double>& a, const Arrays<double>& v) {
       Arrays<double> g = a;
       for (std::size_t k = 0; k < g[0].size(); ++k) g[0][k] *= 2 * factor * v[0][k];
-      g[0][0] = 0, c = a[0][0];
+      g[0][0] = of_sine * std::cos(a[0][0]) * v[0].back(), c = a[0][0];
       return g;
     };
     return check_vjp<double>(forward, backward, {x});
@@ -148,6 +150,8 @@ TEST_CASE("entries that stay on a kink are counted, and if all do, nothing is pr
   CHECK(text.str().starts_with("right: "));
   CHECK(text.str().find("; 1 of 3 entries not compared: not differentiable there; ") < 400);
   CHECK(check({1, 2, 3}, 1.01).verdict == Verdict::kWrong);
+  for (const double of_sine : {0.0, -1.0, 1.001})
+    CHECK(check({1, 2, 3}, 1, of_sine).verdict == Verdict::kWrong);
   const CheckReport all = check({1}, 1);
   CHECK((all.verdict == Verdict::kVacuous && all.on_kink == 1 && all.checked() == 0));
   CHECK(message_contains(all, "input 0: all entries that were compared stay on a kink"));

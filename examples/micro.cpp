@@ -410,7 +410,7 @@ double train(Transformer& model, Random& random) {
   return reached;
 }
 
-// ==== 8. What the heads attend to =================================== heed: nn/study/head_scores.h
+// ==== 8. What the heads attend to =================================== heed: nn/study/roles.h
 // Prints the scores of all heads on a sequence, and the pattern of the best induction head. At
 // position t this head attends to t - period + 1, the token after the last earlier copy
 // of token t. For this, a head of layer 0 must have written there which token comes before.

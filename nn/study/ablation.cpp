@@ -1,6 +1,7 @@
 #include "nn/study/ablation.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "autograd/ops/ops.h"
 #include "nn/layers/probe.h"
@@ -12,12 +13,15 @@ using namespace autograd;
 
 namespace {
 
-// Returns the mean of x [B, T, ...] over the positions that hold a token, [1, 1, ...].
+// Returns the mean of x [B, T, ...] over the sequences that hold a token at the position,
+// [1, T, ...].
 Tensor mean_of_tokens(const Tensor& x, const Batch& batch) {
   Shape shape = x.shape();
   for (int i = 2; i < shape.rank(); ++i) shape[i] = 1;
-  const Tensor weights = to(reshape(holds_token(batch), shape), float64);
-  return to(sum(to(x, float64) * weights, {0, 1}, true) / sum(weights), x.dtype());
+  const Tensor weights = to(reshape(holds_token(batch), shape), float64),
+               count = sum(weights, {0}, true);
+  return to(sum(to(x, float64) * weights, {0}, true) / masked_fill(count, eq(count, 0), 1),
+            x.dtype());
 }
 
 // Makes the probe replace the components of one layer that are in `cut`.
@@ -31,53 +35,96 @@ void replace_components(Probe& probe, std::int64_t layer, const std::vector<Comp
       probe.replace(block_site(layer, site),
                     [other](const Tensor& x) { return contiguous(expand(other, x.shape())); });
     };
-    if (c.kind == Component::kEmbed) with("hook_resid_pre", replaced.embed);
-    if (c.kind == Component::kMlp) with("hook_mlp_out", replaced.mlp[std::size_t(layer)]);
+    if (c.kind == Component::kEmbed) with("hook_resid_pre", replaced.embed());
+    if (c.kind == Component::kMlp) with("hook_mlp_out", replaced.mlp(layer));
   }
   if (std::ranges::count(heads, true) == 0) return;
   probe.replace(block_site(layer, "attn.hook_z"), [=, &replaced](const Tensor& z) {
-    return where(from_data(heads, {z.size(2), 1}), replaced.z[std::size_t(layer)], z);
+    return where(from_data(heads, {z.size(2), 1}), replaced.z(layer), z);
   });
 }
 
 }  // namespace
 
-Effect effect_of(const std::vector<double>& changes) {
+Effect ratio_of_sums(const std::vector<double>& numerators,
+                     const std::vector<double>& denominators) {
+  const double above = std::accumulate(numerators.begin(), numerators.end(), 0.0),
+               below = std::accumulate(denominators.begin(), denominators.end(), 0.0);
+  const auto n = double(numerators.size());
+  std::vector<double> without;  // the ratio without one entry
+  for (std::size_t i = 0; i < numerators.size(); ++i)
+    without.push_back((above - numerators[i]) / (below - denominators[i]));
+  const double mean = std::accumulate(without.begin(), without.end(), 0.0) / n;
+  double square = 0;
+  for (const double r : without) square += (r - mean) * (r - mean);
+  Effect e{above / below, n > 1 ? std::sqrt((n - 1) / n * square) : NAN, std::ssize(numerators)};
+  e.changes = numerators;
+  return e;
+}
+
+Effect effect_of(const std::vector<double>& changes, const std::vector<double>& weights) {
   check<ValueError>(!changes.empty(), "effect_of", "needs at least one sequence, got none");
-  const MeanError m = mean_error(changes);
-  return {m.mean, m.error, std::int64_t(m.n), NAN, changes};
+  if (weights.empty() || std::ranges::count(weights, weights[0]) == std::ssize(weights)) {
+    const MeanError m = mean_error(changes);
+    return {m.mean, m.error, std::int64_t(m.n), NAN, NAN, changes};
+  }
+  std::vector<double> sums = changes;
+  for (std::size_t b = 0; b < sums.size(); ++b) sums[b] *= weights[b];
+  Effect e = ratio_of_sums(sums, weights);
+  e.changes = changes;
+  return e;
 }
 
-Replacement Replacement::rows(std::int64_t first, std::int64_t count) const {
-  const auto part = [&](const Tensor& x) {
-    return x.size(0) == 1 ? x : slice(x, 0, first, first + count);
-  };
-  Replacement r{how, sequences, z, mlp, part(embed)};
-  for (Tensor& x : r.z) x = part(x);
-  for (Tensor& x : r.mlp) x = part(x);
-  return r;
+Effect effect_of_donors(const std::vector<std::vector<double>>& changes,
+                        const std::vector<double>& weights) {
+  std::vector<double> mean(changes[0].size(), 0), by_donor;
+  for (const std::vector<double>& of_donor : changes) {
+    for (std::size_t b = 0; b < mean.size(); ++b) mean[b] += of_donor[b] / double(changes.size());
+    by_donor.push_back(effect_of(of_donor, weights).mean);
+  }
+  Effect e = effect_of(mean, weights);
+  const MeanError donors = mean_error(by_donor);  // its error is NaN for one donor
+  e.donor_deviation = donors.error * std::sqrt(double(donors.n));
+  return e;
 }
 
-Replacement replacement(const Transformer& model, const Batch& batch, Ablation how) {
+Tensor Replacement::of(const Tensor& x) const {
+  return rows_.defined() ? index_select(x, 0, rows_) : x;
+}
+
+Replacement Replacement::of(std::int64_t first, std::int64_t count) const {
+  Replacement part = *this;
+  if (rows_.defined()) part.rows_ = slice(rows_, 0, first, first + count);
+  return part;
+}
+
+std::vector<Replacement> replacements(const Transformer& model, const Donors& donors,
+                                      Ablation how) {
   const NoGrad guard;
-  const std::int64_t count = batch.inputs.size(0);
-  check<ValueError>(
-      how != Ablation::kResample || count > 1, "replacement",
-      "resample needs the output of another sequence, got a batch of one; give a batch "
-      "of 2 or more");
+  const MultiHeadAttention::Options& o = model.options.attention;
+  Replacement all;
+  if (how == Ablation::kZero) {
+    all.embed_ = zeros({1, 1, o.d_model}, o.dtype);
+    all.z_.assign(model.blocks.size(), zeros({1, 1, o.heads, o.d_value}, o.dtype));
+    all.v_.assign(model.blocks.size(), zeros({1, 1, o.kv_heads, o.d_value}, o.dtype));
+    all.mlp_.assign(model.blocks.size(), all.embed_);
+    return {all};
+  }
   const auto replaced = [&](const Tensor& x) {
-    if (how == Ablation::kMean) return mean_of_tokens(x, batch);
-    if (how == Ablation::kResample) return cat({slice(x, 0, 1, count), slice(x, 0, 0, 1)}, 0);
-    return zeros(slice(slice(x, 0, 0, 1), 1, 0, 1).shape(), x.dtype());
+    return how == Ablation::kMean ? mean_of_tokens(x, donors.source) : x;
   };
-  std::vector<std::string_view> sites{"hook_resid_pre", "attn.hook_z"};
+  std::vector<std::string_view> sites{"hook_resid_pre", "attn.hook_z", "attn.hook_v"};
   if (model.options.mlp) sites.push_back("hook_mlp_out");
-  const RecordedForward pass = record_forward(model, batch.inputs, sites);
-  Replacement r{how, count, {}, {}, replaced(pass.at[0][0])};
-  for (const Tensor& z : pass.at[1]) r.z.push_back(replaced(z));
+  const RecordedForward pass = record_forward(model, donors.source.inputs, sites);
+  all.embed_ = replaced(pass.at[0][0]);
+  for (const Tensor& z : pass.at[1]) all.z_.push_back(replaced(z));
+  for (const Tensor& v : pass.at[2]) all.v_.push_back(replaced(v));
   if (model.options.mlp)
-    for (const Tensor& out : pass.at[2]) r.mlp.push_back(replaced(out));
-  return r;
+    for (const Tensor& out : pass.at[3]) all.mlp_.push_back(replaced(out));
+  if (how == Ablation::kMean) return {all};
+  std::vector<Replacement> by_donor;
+  for (const Tensor& rows : donors.rows) by_donor.emplace_back(all).rows_ = rows;
+  return by_donor;
 }
 
 std::vector<double> values_without(const BaseRun& run, const std::vector<Component>& cut,
@@ -96,26 +143,29 @@ std::vector<double> values_without(const BaseRun& run, const std::vector<Compone
   return to_doubles(run.values_from(first, probe, accuracy));
 }
 
-Effect ablate(const BaseRun& run, const std::vector<Component>& cut, const Replacement& replaced) {
-  check<ValueError>(!cut.empty(), "ablate", "needs at least one component, got none");
-  double accuracy = NAN;
-  Effect effect = effect_of(run.changes(values_without(run, cut, replaced, &accuracy)));
-  effect.accuracy = accuracy;
-  return effect;
+Effect ablate(const BaseRun& run, const std::vector<Component>& cut,
+              const std::vector<Replacement>& replaced) {
+  const std::string what = cut.empty() ? "no component" : component_name(cut[0]);
+  return effect_over(run, replaced, what, [&](const Replacement& r, double* accuracy) {
+    return values_without(run, cut, r, accuracy);
+  });
 }
 
-std::vector<Component> components(const std::vector<HeadIndex>& heads) {
-  return {heads.begin(), heads.end()};
+std::vector<Component> all_components(const Transformer::Options& o) {
+  const auto heads = all_heads(o.layers, o.attention.heads);
+  std::vector<Component> all(heads.begin(), heads.end());
+  for (std::int64_t layer = 0; o.mlp && layer < o.layers; ++layer)
+    all.push_back(Component::mlp(layer));
+  return all;
 }
 
 std::vector<Component> other_components(const Transformer& model,
                                         const std::vector<Component>& kept) {
-  std::vector<Component> others =
-      components(all_heads(model.options.layers, model.options.attention.heads));
-  if (std::ranges::count(kept, Component::kMlp, &Component::kind) > 0)
-    for (std::int64_t layer = 0; layer < model.options.layers; ++layer)
-      others.push_back(Component::mlp(layer));
-  std::erase_if(others, [&](const Component& c) { return std::ranges::count(kept, c) > 0; });
+  std::vector<Component> others = all_components(model.options);
+  const bool with_mlps = std::ranges::count(kept, Component::kMlp, &Component::kind) > 0;
+  std::erase_if(others, [&](const Component& c) {
+    return std::ranges::count(kept, c) > 0 || (c.kind == Component::kMlp && !with_mlps);
+  });
   return others;
 }
 

@@ -1,5 +1,5 @@
 // Ablation measures the change of the objective L when the outputs of components (heads, MLPs, the
-// embedding) are replaced. A gradient only estimates this change.
+// embedding) are replaced.
 #pragma once
 
 #include <cmath>
@@ -9,68 +9,110 @@
 
 #include "nn/io/setting.h"
 #include "nn/layers/sites.h"
-#include "nn/layers/transformer.h"
+#include "nn/study/donors.h"
 #include "nn/study/forward_passes.h"
-#include "nn/study/objective.h"
 
 namespace heed::nn {
 
 /// The effect of an intervention: the change of the objective L, summarized over sequences. All
 /// numbers except `sequences` and `accuracy` have the unit of L.
 struct Effect {
-  double mean = 0;             ///< mean change over the sequences
-  double standard_error = 0;   ///< standard error of `mean`; NaN for one sequence
+  double mean = 0;             ///< change of L, mean over the positions of L in all sequences
+  double standard_error = 0;   ///< of `mean`, by a jackknife over sequences; NaN for one sequence
   std::int64_t sequences = 0;  ///< number of sequences
+  /// Standard deviation of the mean change over donors; NaN for one donor.
+  double donor_deviation = NAN;
   /// accuracy() with the intervention, 0 to 1; NaN if it was not measured or no position counts
   double accuracy = NAN;
-  std::vector<double> changes = {};  ///< by sequence, if effect_of() has made the effect
+  std::vector<double> changes = {};  ///< by sequence, mean over the donors
 };
-/// Summarizes `changes`, which has the change of L of each sequence. Throws ValueError if `changes`
-/// is empty.
-Effect effect_of(const std::vector<double>& changes);
+/// Returns the sum of the numerators divided by the sum of the denominators, with its jackknife
+/// standard error (NaN for one entry). Both lists have equal, positive sizes.
+Effect ratio_of_sums(const std::vector<double>& numerators,
+                     const std::vector<double>& denominators);
+/// Returns the effect with these changes of L by sequence, weighted by BaseRun::counts. An empty
+/// list of weights stands for equal weights. Throws ValueError if `changes` is empty.
+Effect effect_of(const std::vector<double>& changes, const std::vector<double>& weights = {});
 
 /// The value that replaces the output of a component. The output of a head is z, before the
-/// output projection. Means and outputs of other sequences come from a run of the model without
-/// any replacement.
+/// output projection. The values come from a run of the model without any replacement.
 enum class Ablation {
-  kMean,      ///< mean over all sequences and positions that hold a token (no padding)
+  kResample,  ///< the output on a donor (Donors) at the same position
   kZero,      ///< zeros
-  kResample,  ///< output on the next sequence (last sequence: on the first) at the same position
+  kMean,      ///< mean over the sequences that hold a token at the position
 };
 /// Names of the kinds of ablation in configurations.
 template <>
-inline constexpr auto kEnumNames<Ablation> = std::to_array({"mean", "zero", "resample"});
+inline constexpr auto kEnumNames<Ablation> = std::to_array({"resample", "zero", "mean"});
 
-/// Replacements for the outputs of all components of a model.
-struct Replacement {
-  Ablation how;             ///< the kind of replacement
-  std::int64_t sequences;   ///< number of sequences from which the replacements were computed
-  std::vector<Tensor> z;    ///< by layer; each broadcasts to z [B, T, H, d_value]
-  std::vector<Tensor> mlp;  ///< by layer, each broadcasts to [B, T, d_model]; empty without MLPs
-  Tensor embed;             ///< broadcasts to the stream before the first block [B, T, d_model]
-
+/// The outputs of all components that replace those of the studied sequences.
+class Replacement {
+ public:
+  ///@{
+  /// Returns what replaces z, the output of the MLP, the stream before the first block, and the
+  /// values. It broadcasts to their shapes.
+  Tensor z(std::int64_t layer) const { return of(z_[std::size_t(layer)]); }
+  Tensor mlp(std::int64_t layer) const { return of(mlp_[std::size_t(layer)]); }
+  Tensor embed() const { return of(embed_); }
+  Tensor v(std::int64_t layer) const { return of(v_[std::size_t(layer)]); }
+  ///@}
   /// Returns the replacements of the sequences [first, first + count).
-  Replacement rows(std::int64_t first, std::int64_t count) const;
+  Replacement of(std::int64_t first, std::int64_t count) const;
+
+ private:
+  friend std::vector<Replacement> replacements(const Transformer&, const Donors&, Ablation);
+  Tensor of(const Tensor& x) const;
+  std::vector<Tensor> z_, v_, mlp_;
+  Tensor embed_;
+  Tensor rows_;  // [B], rows of the tensors; undefined: they broadcast
 };
-/// Runs the model on sequences [B, T] and returns the replacements of this kind. Those of kMean and
-/// kZero can be used for any batch, those of kResample only for this one. Throws ValueError if
-/// `how` is kResample and the batch has one sequence.
-Replacement replacement(const Transformer& model, const Batch& batch, Ablation how);
+/// Runs the model on the source of the donors and returns the replacements of this kind: one for
+/// each donor for kResample, and otherwise one.
+std::vector<Replacement> replacements(const Transformer& model, const Donors& donors,
+                                      Ablation how = Ablation::kResample);
 
 /// Returns L of each sequence, [B], if the outputs of all components in `cut` are replaced at once.
 /// `cut` may be empty. Sets *accuracy to accuracy(), unless it is null. Throws ValueError if `cut`
 /// contains a component that the model does not have.
 std::vector<double> values_without(const BaseRun& run, const std::vector<Component>& cut,
                                    const Replacement& replaced, double* accuracy = nullptr);
+/// Returns the effect of an intervention with each of the replacements, from L of each sequence
+/// with the intervention: values(replacement, accuracy). Throws NumericError if it is not finite;
+/// `what` names it.
+template <class Values>
+Effect effect_over(const BaseRun& run, const std::vector<Replacement>& replaced,
+                   const std::string& what, const Values& values);
 /// Returns the change of L, and the accuracy, if the outputs of all components in `cut` are
-/// replaced at once. Throws ValueError if `cut` is empty, and the errors of values_without().
-Effect ablate(const BaseRun& run, const std::vector<Component>& cut, const Replacement& replaced);
+/// replaced at once. Throws the errors of values_without() and effect_over().
+Effect ablate(const BaseRun& run, const std::vector<Component>& cut,
+              const std::vector<Replacement>& replaced);
 
-/// Returns the heads as components.
-std::vector<Component> components(const std::vector<HeadIndex>& heads);
+/// Returns the heads of the model, then its MLPs, by layer.
+std::vector<Component> all_components(const Transformer::Options& model);
 /// Returns the heads of the model that are not in `kept`. If `kept` contains an MLP, also returns
 /// the MLPs that are not in `kept`.
 std::vector<Component> other_components(const Transformer& model,
                                         const std::vector<Component>& kept);
+
+/// Returns the effect with the changes of each donor, by donor and then by sequence, and sets its
+/// deviation over donors.
+Effect effect_of_donors(const std::vector<std::vector<double>>& changes,
+                        const std::vector<double>& weights);
+
+template <class Values>
+Effect effect_over(const BaseRun& run, const std::vector<Replacement>& replaced,
+                   const std::string& what, const Values& values) {
+  std::vector<std::vector<double>> changes;
+  double total = 0;
+  for (const Replacement& r : replaced) {
+    double accuracy = NAN;
+    changes.push_back(run.changes(values(r, &accuracy)));
+    total += accuracy;
+  }
+  Effect effect = effect_of_donors(changes, run.counts);
+  effect.accuracy = total / double(replaced.size());
+  check_finite(effect.mean, "study", "the effect of " + what);
+  return effect;
+}
 
 }  // namespace heed::nn

@@ -4,15 +4,14 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
+#include <map>
 #include <optional>
-#include <queue>
 #include <set>
 
 #include "autograd/base/text.h"
 #include "autograd/ops/ops.h"
 #include "nn/layers/probe.h"
-#include "nn/study/study.h"
+#include "nn/study/attribution.h"
 
 namespace heed::nn {
 
@@ -63,57 +62,17 @@ void read_item(std::string_view what, const std::string& item, std::int64_t laye
 
 // ---- measurement
 
-std::string place_of(const std::vector<Cell>& cells) {
-  if (cells.size() > 4) return fmt::format("{} cells", cells.size());
-  std::vector<std::string> names;
-  for (const Cell& c : cells) names.push_back(cell_name(c));
-  return heed::join(names, ", ");
-}
-
-// Returns [n, H, T, T] bool8: true at the cells of this layer in sets[i].
-Tensor cells_of_layer(const std::vector<std::vector<Cell>>& sets, std::int64_t layer,
-                      std::int64_t heads, std::int64_t length) {
-  const Tensor cut = zeros({std::ssize(sets), heads, length, length}, bool8);
-  bool* is_cut = cut.mutable_data<bool>();
-  for (std::int64_t i = 0; i < std::ssize(sets); ++i)
-    for (const Cell& c : sets[std::size_t(i)])
-      if (c.head.layer == layer)
-        is_cut[((i * heads + c.head.head) * length + c.query) * length + c.key] = true;
-  return cut;
-}
-
-double predicted_change(const Study& study, const std::vector<Cell>& cells) {
-  if (cells.size() == 1) {
-    const Cell& c = cells[0];
-    return study.layers[std::size_t(c.head.layer)].cut_prediction.at(
-        {0, c.head.head, c.query, c.key});
+void check_cells(const std::vector<Cell>& cells, const Transformer& model, std::int64_t length) {
+  check<ValueError>(!cells.empty(), "cells", "needs at least one cell in each set");
+  for (const Cell& c : cells) {
+    check_component("cells", c.head, model.options.layers, model.options.attention.heads);
+    check<ValueError>(c.key >= 0 && c.key <= c.query && c.query < length, "cells",
+                      "the sequence of ", length, " tokens has no cell ", cell_name(c));
   }
-  std::set<std::int64_t> layers;
-  for (const Cell& c : cells) layers.insert(c.head.layer);
-  double change = 0;
-  for (const std::int64_t layer : layers) {
-    const LayerStudy& s = study.layers[std::size_t(layer)];
-    const Tensor cut = cells_of_layer({cells}, layer, s.scores.size(1), s.scores.size(2));
-    const Tensor scores = to(s.scores, float64);
-    const Tensor difference =
-        softmax(masked_fill(scores, cut, -HUGE_VAL), -1) - softmax(scores, -1);
-    const Tensor dA = masked_fill(to(s.pattern_grad, float64), le(scores, -HUGE_VAL), 0);
-    change += sum(difference * dA).item();
-  }
-  return change;
 }
 
-// Computes cut_predictions() for some queries of a layer, [B, H, queries, Tk].
-Tensor predict_cuts(const Tensor& scores, const Tensor& pattern_grad) {
-  const Tensor S = to(scores, float64), A = softmax(S, -1), hidden = le(S, -HUGE_VAL);
-  const Tensor slope = masked_fill(to(pattern_grad, float64), hidden, 0);
-  const Tensor total = sum(A * slope, {-1}, true);
-  const Tensor large = gt(A, 0.5), small = A * (total - slope) / masked_fill(1 - A, large, 1);
-  if (!any(large).item<bool>()) return small;
-  // For a large weight, 1 - A may have lost all its digits, so the softmax of the other scores is
-  // computed instead. A row has at most one such weight.
-  const Tensor rest = softmax(masked_fill(S, large, -HUGE_VAL), -1);
-  return where(large, sum(rest * slope, {-1}, true) - total, small);
+std::int64_t first_layer(const std::vector<Cell>& cells) {
+  return std::ranges::min_element(cells)->head.layer;
 }
 
 }  // namespace
@@ -137,91 +96,102 @@ std::vector<Cell> parse_cells(std::string_view what, const std::string& text, st
   return cells;
 }
 
-Tensor cut_predictions(const Tensor& scores, const Tensor& pattern_grad) {
-  const NoGrad guard;
-  constexpr std::int64_t kQueries = 32;  // at once: float64 maps of long sequences are large
-  const std::int64_t queries = scores.size(2), keys = scores.size(3);
-  std::vector<Tensor> parts;
-  for (std::int64_t first = 0; first < queries; first += kQueries) {
-    const std::int64_t end = std::min(first + kQueries, queries), visible = end + keys - queries;
-    const auto part = [&](const Tensor& x) {
-      return slice(slice(x, 2, first, end), 3, 0, visible);
-    };
-    const Tensor predicted = predict_cuts(part(scores), part(pattern_grad)),
-                 hidden = zeros({scores.size(0), scores.size(1), end - first, keys - visible});
-    const DType dtype = pattern_grad.dtype();
-    parts.push_back(cat({to(predicted, dtype), to(hidden, dtype)}, 3));
-  }
-  return cat(parts, 2);
+std::string cells_text(const std::vector<Cell>& cells) {
+  if (cells.size() > 4) return fmt::format("{} cells", cells.size());
+  std::vector<std::string> names;
+  for (const Cell& c : cells) names.push_back(cell_name(c));
+  return heed::join(names, ", ");
 }
 
-std::vector<Evidence> cut_cells(const BaseRun& run, const Study& study,
-                                const std::vector<std::vector<Cell>>& sets) {
+CellEffects::CellEffects(const BaseRun& run, const Donors& donors)
+    : run_(run), replaced_(replacements(run.model(), donors)) {
   const NoGrad guard;
-  check_one_sequence("cut_cells", run.batch);
-  const Transformer& model = run.model();
-  const std::int64_t length = run.batch.inputs.size(1), heads = model.options.attention.heads;
-  for (const auto& cells : sets) {
-    check<ValueError>(!cells.empty(), "cut_cells", "needs at least one cell in each set");
-    for (const Cell& c : cells) {
-      check_component("cut_cells", c.head, model.options.layers, heads);
-      check<ValueError>(c.key >= 0 && c.key <= c.query && c.query < length, "cut_cells",
-                        "the sequence of ", length, " tokens has no cell ", cell_name(c));
-    }
-  }
-  const auto at_once = std::size_t(std::min(kMaxCopies, sequences_at_once(model, length)));
-  std::vector<Evidence> cuts;
-  for (std::size_t first = 0; first < sets.size(); first += at_once) {
-    const std::vector<std::vector<Cell>> part(
-        sets.begin() + std::ptrdiff_t(first),
-        sets.begin() + std::ptrdiff_t(std::min(first + at_once, sets.size())));
-    Probe probe;
-    std::int64_t start = model.options.layers;
-    for (std::int64_t layer = model.options.layers - 1; layer >= 0; --layer) {
-      const auto here = [&](const Cell& c) { return c.head.layer == layer; };
-      if (std::ranges::none_of(part,
-                               [&](const auto& cells) { return std::ranges::any_of(cells, here); }))
-        continue;
-      start = layer;
-      probe.replace(block_site(layer, "attn.hook_attn_scores"), [&, layer](const Tensor& scores) {
-        return masked_fill(scores, cells_of_layer(part, layer, heads, length), -HUGE_VAL);
-      });
-    }
-    const BaseRun copies = run.repeated(std::ssize(part));
-    const auto changes = copies.changes(to_doubles(copies.values_from(start, probe)));
-    for (std::size_t i = 0; i < part.size(); ++i) {
-      const double predicted = predicted_change(study, part[i]);
-      cuts.push_back(
-          {place_of(part[i]), effect_of({changes[i]}), {{"gradient", effect_of({predicted})}}});
-      check_finite(changes[i] + predicted, "cut_cells", "the effect of " + cuts.back().place);
-    }
-  }
-  return cuts;
+  RecordedForward pass =
+      record_forward(run.model(), run.batch.inputs, {"attn.hook_pattern", "attn.hook_v"});
+  pattern_ = pass.at[0], v_ = pass.at[1];
 }
 
-std::vector<Cell> notable_cells(const Study& study, std::int64_t count) {
-  std::vector<Cell> chosen;
-  for (const auto member : {&LayerStudy::cut_prediction, &LayerStudy::pattern_x_value_norm}) {
-    const std::set<Cell> taken(chosen.begin(), chosen.end());
-    using Entry = std::pair<double, Cell>;
-    std::priority_queue<Entry, std::vector<Entry>, std::greater<>> largest;  // smallest on top
-    for (std::size_t l = 0; l < study.layers.size(); ++l) {
-      const Tensor map = contiguous(to(study.layers[l].*member, float64));
-      const double* values = map.data<double>();
-      const std::int64_t length = map.size(2), count_of_map = map.numel();
-      for (std::int64_t i = 0; i < count_of_map; ++i) {
-        const double size = std::abs(values[i]);
-        if (std::int64_t(largest.size()) == count && !(size > largest.top().first)) continue;
-        const Cell c{{std::int64_t(l), i / length / length}, i / length % length, i % length};
-        const double score = study.layers[l].scores.at({0, c.head.head, c.query, c.key});
-        if (score == -HUGE_VAL || taken.contains(c)) continue;
-        largest.emplace(size, c);
-        if (std::int64_t(largest.size()) > count) largest.pop();
-      }
+std::vector<Effect> CellEffects::effects(const std::vector<std::vector<Cell>>& sets) const {
+  const NoGrad guard;
+  const Transformer& model = run_.model();
+  const MultiHeadAttention::Options& o = model.options.attention;
+  const std::int64_t count = std::ssize(run_.values), length = run_.batch.inputs.size(1);
+  for (const auto& cells : sets) check_cells(cells, model, length);
+  const auto most = std::size_t(
+      std::clamp<std::int64_t>(sequences_at_once(model, length) / count, 1, kMaxCopies));
+  std::vector<Effect> all;
+  for (std::size_t first = 0; first < sets.size();) {
+    std::size_t end = first + 1;
+    const std::int64_t start = first_layer(sets[first]);
+    while (end < std::min(sets.size(), first + most) && first_layer(sets[end]) == start) ++end;
+    const BaseRun copies = run_.repeated(std::int64_t(end - first));
+    std::vector<std::vector<std::vector<double>>> changes(end - first);  // by set, donor, sequence
+    for (const Replacement& donor : replaced_) {
+      std::map<std::int64_t, std::vector<double>> added;  // by layer, to z of all copies
+      for (std::size_t n = first; n < end; ++n)
+        for (const Cell& c : sets[n]) {
+          const auto layer = std::size_t(c.head.layer);
+          std::vector<double>& z = added[c.head.layer];
+          z.resize((end - first) * std::size_t(count * length * o.heads * o.d_value));
+          const std::int64_t kv = o.kv_head(c.head.head);
+          const Tensor change = to(slice(donor.v(c.head.layer), 1, c.key, c.key + 1) -
+                                       slice(v_[layer], 1, c.key, c.key + 1),
+                                   float64);
+          const auto values = contiguous(select(change, 2, kv)).to_vector<double>();
+          for (std::int64_t b = 0; b < count; ++b) {
+            const double A = pattern_[layer].at({b, c.head.head, c.query, c.key});
+            const std::int64_t row = std::int64_t(n - first) * count + b;
+            const std::int64_t at = ((row * length + c.query) * o.heads + c.head.head) * o.d_value;
+            for (std::int64_t k = 0; k < o.d_value; ++k)
+              z[std::size_t(at + k)] += A * values[std::size_t(b * o.d_value + k)];
+          }
+        }
+      Probe probe;
+      for (const auto& [layer, z] : added)
+        probe.replace(block_site(layer, "attn.hook_z"), [&z = z](const Tensor& x) {
+          return x + to(from_data(z, x.shape()), x.dtype());
+        });
+      const auto moved = copies.changes(to_doubles(copies.values_from(start, probe)));
+      for (std::size_t n = 0; n < changes.size(); ++n)
+        changes[n].emplace_back(moved.begin() + std::ptrdiff_t(n) * count,
+                                moved.begin() + std::ptrdiff_t(n + 1) * count);
     }
-    for (; !largest.empty(); largest.pop()) chosen.push_back(largest.top().second);
+    for (std::size_t n = first; n < end; ++n) {
+      all.push_back(effect_of_donors(changes[n - first], run_.counts));
+      check_finite(all.back().mean, "study", "the effect of " + cells_text(sets[n]));
+    }
+    first = end;
   }
-  return chosen;
+  return all;
+}
+
+double CellEffects::work(const Cell& cell) const {
+  const std::int64_t layers = run_.model().options.layers;
+  return double(layers - cell.head.layer) / double(layers) *
+         pass_work(run_.model(), run_.batch.inputs.size(1)) *
+         double(run_.values.size() * replaced_.size());
+}
+
+Effect block_cells(const BaseRun& run, const std::vector<Cell>& cells) {
+  const NoGrad guard;
+  const std::int64_t length = run.batch.inputs.size(1);
+  check_cells(cells, run.model(), length);
+  Probe probe;
+  for (std::int64_t layer = first_layer(cells); layer < run.model().options.layers; ++layer) {
+    const Tensor blocked = zeros({run.model().options.attention.heads, length, length}, bool8);
+    for (const Cell& c : cells)
+      if (c.head.layer == layer)
+        blocked.mutable_data<bool>()[(c.head.head * length + c.query) * length + c.key] = true;
+    probe.replace(block_site(layer, "attn.hook_attn_scores"), [blocked](const Tensor& scores) {
+      return masked_fill(scores, blocked, -HUGE_VAL);
+    });
+  }
+  double accuracy = NAN;
+  Effect e = effect_of(
+      run.changes(to_doubles(run.values_from(first_layer(cells), probe, &accuracy))), run.counts);
+  e.accuracy = accuracy;
+  check_finite(e.mean, "study", "the effect of " + cells_text(cells));
+  return e;
 }
 
 }  // namespace heed::nn

@@ -1,11 +1,11 @@
-// Cuts of cells: what happens to L if a query cannot read a key, measured and predicted by dL/dA.
+// Effects of cells: what happens to L if one key no longer contributes its value to one query.
 //
-// A cut sets the score S[i, j] of query i and key j to -inf. The softmax then divides the weight
-// among the other keys of the query (attention knockout, Geva et al. 2023, arXiv 2304.14767). With
-// A' for the weights after the cut, dL/dA predicts the change: the sum over k of
-// (A'[i, k] - A[i, k]) dL/dA[i, k]. If L is a linear function of A, this is the exact change. For
-// one cell with the weight a < 1 it equals -(dL/dS[i, j]) / (1 - a), because every other weight is
-// divided by 1 - a.
+// The cell (i, j) of a head carries A_ij v_j. Its effect is the change of L if z_i becomes
+// z_i + A_ij (v'_j - v_j), where v' are the values on a donor: what flows through the cell. All
+// cells of a head together have the effect of all edges into its values.
+//
+// Blocking a cell is another question: its score becomes -inf, so the softmax divides its weight
+// among the other keys (attention knockout, Geva et al. 2023, arXiv 2304.14767).
 #pragma once
 
 #include <compare>
@@ -14,14 +14,9 @@
 #include <string_view>
 #include <vector>
 
-#include "nn/layers/sites.h"
-#include "nn/layers/transformer.h"
-#include "nn/study/evidence.h"
-#include "nn/study/forward_passes.h"
+#include "nn/study/ablation.h"
 
 namespace heed::nn {
-
-struct Study;
 
 /// A cell of the attention weights of one head.
 struct Cell {
@@ -41,23 +36,30 @@ std::string cell_name(const Cell& cell);
 std::vector<Cell> parse_cells(std::string_view what, const std::string& text, std::int64_t layers,
                               std::int64_t heads, std::int64_t length);
 
-/// Returns the predicted change of L for the cut of each single cell, [B, H, Tq, Tk], and 0
-/// where the mask hides a key. `scores` are the scores after the causal mask, under which the last
-/// query reads the last key, and `pattern_grad` is dL/dA, both [B, H, Tq, Tk].
-Tensor cut_predictions(const Tensor& scores, const Tensor& pattern_grad);
+/// Measures cells on the sequences of a run.
+class CellEffects {
+ public:
+  /// Runs the model on the sequences and on their donors.
+  CellEffects(const BaseRun& run, const Donors& donors);
 
-/// Measures the cut of each set of cells, all cells of a set at once. The prediction "gradient" is
-/// the sum over the rows of the cells of (A' - A) . dL/dA. The place of the evidence contains the
-/// names of the cells, joined by ", ", or the number of cells if there are more than four: "6
-/// cells". `run` contains one sequence [1, T], and `study` is the study of this sequence. Throws
-/// ShapeError unless the batch size is 1, ValueError if a set is empty or contains a cell that does
-/// not exist, and NumericError if an effect is not finite.
-std::vector<Evidence> cut_cells(const BaseRun& run, const Study& study,
-                                const std::vector<std::vector<Cell>>& sets);
+  /// Returns the effect of each set of cells, all cells of a set at once. Sets whose cells start in
+  /// the same layer share passes if they follow each other. Throws ValueError if a set is empty or
+  /// contains a cell that does not exist, and NumericError if an effect is not finite.
+  std::vector<Effect> effects(const std::vector<std::vector<Cell>>& sets) const;
+  /// Estimates the floating-point operations of the effect of a cell.
+  double work(const Cell& cell) const;
 
-/// Returns the cells whose cuts a study measures: the `count` cells with the largest magnitude of
-/// the predicted change, and `count` of the others with the largest A |v W_O|. `study` is that of
-/// one sequence.
-std::vector<Cell> notable_cells(const Study& study, std::int64_t count = 32);
+ private:
+  BaseRun run_;
+  std::vector<Replacement> replaced_;
+  std::vector<Tensor> pattern_, v_;  // by layer
+};
+
+/// Returns the change of L, for each sequence of the run, if the scores of all these cells are
+/// -inf.
+Effect block_cells(const BaseRun& run, const std::vector<Cell>& cells);
+
+/// Returns the names of the cells, or their number if there are more than four: "6 cells".
+std::string cells_text(const std::vector<Cell>& cells);
 
 }  // namespace heed::nn

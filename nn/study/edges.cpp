@@ -112,23 +112,32 @@ std::vector<Edge> parse_edges(std::string_view what, const std::string& text,
                     [&](const std::string& word) { return parse_edge(what, word, model); });
 }
 
-std::vector<Edge> all_edges(const Transformer::Options& o) {
+std::vector<Component> all_senders(const Transformer::Options& o) {
   std::vector<Component> senders{Component()};
+  for (std::int64_t layer = 0; layer < o.layers; ++layer) {
+    for (std::int64_t head = 0; head < o.attention.heads; ++head) senders.emplace_back(layer, head);
+    if (o.mlp) senders.push_back(Component::mlp(layer));
+  }
+  return senders;
+}
+
+std::vector<Receiver> all_receivers(const Transformer::Options& o) {
   std::vector<Receiver> receivers;
   const std::int64_t group = o.attention.heads / o.attention.kv_heads;
   for (std::int64_t layer = 0; layer < o.layers; ++layer) {
-    for (std::int64_t head = 0; head < o.attention.heads; ++head) {
-      senders.emplace_back(layer, head);
+    for (std::int64_t head = 0; head < o.attention.heads; ++head)
       for (const auto kind : {Receiver::kQuery, Receiver::kKey, Receiver::kValue})
         if (kind == Receiver::kQuery || head % group == 0) receivers.push_back({kind, layer, head});
-    }
-    if (o.mlp)
-      senders.push_back(Component::mlp(layer)), receivers.push_back({Receiver::kMlp, layer, 0});
+    if (o.mlp) receivers.push_back({Receiver::kMlp, layer, 0});
   }
   receivers.push_back({});
+  return receivers;
+}
+
+std::vector<Edge> all_edges(const Transformer::Options& o) {
   std::vector<Edge> edges;
-  for (const Receiver& r : receivers)
-    for (const Component& c : senders)
+  for (const Receiver& r : all_receivers(o))
+    for (const Component& c : all_senders(o))
       if (stage_of(c) < stage_of(r, o)) edges.push_back({c, r});
   return edges;
 }

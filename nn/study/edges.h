@@ -62,6 +62,12 @@ std::string edge_name(const Edge& edge);
 /// with `what`.
 std::vector<Edge> parse_edges(std::string_view what, const std::string& text,
                               const Transformer::Options& model);
+///@{
+/// Returns the components that add to the stream, the embedding first, and the places that read it,
+/// the logits last.
+std::vector<Component> all_senders(const Transformer::Options& model);
+std::vector<Receiver> all_receivers(const Transformer::Options& model);
+///@}
 /// Returns all edges of a model, ordered by receiver.
 std::vector<Edge> all_edges(const Transformer::Options& model);
 

@@ -5,6 +5,7 @@
 
 #include "nn/layers/probe.h"
 #include "nn/layers/sites.h"
+#include "nn/study/donors.h"
 
 namespace heed::nn {
 
@@ -31,6 +32,7 @@ BaseRun::BaseRun(const Transformer& m, const Batch& b, const Objective& o)
   RecordedForward pass = record_forward(m, batch.inputs, {"hook_resid_pre"});
   resid_pre = std::move(pass.at[0]);
   values = to_doubles(objective_values(pass.logits, batch, objective));
+  counts = counts_of(objective, batch);
 }
 
 Tensor BaseRun::values_from(std::int64_t layer, Probe& probe, double* accuracy) const {
@@ -50,23 +52,23 @@ BaseRun BaseRun::repeated(std::int64_t n) const {
     if (x->defined()) *x = repeat_rows(*x, n);
   copies.batch.padding.clear();
   for (Tensor& x : copies.resid_pre) x = repeat_rows(x, n);
-  for (std::int64_t i = 1; i < n; ++i)
+  for (std::int64_t i = 1; i < n; ++i) {
     copies.values.insert(copies.values.end(), values.begin(), values.end());
+    copies.counts.insert(copies.counts.end(), counts.begin(), counts.end());
+  }
   return copies;
 }
 
 BaseRun BaseRun::at(const std::vector<std::int64_t>& sequences) const {
   const Tensor index = from_data(sequences, {std::ssize(sequences)});
   BaseRun part = *this;
-  for (Tensor* x : {&part.batch.inputs, &part.batch.targets, &part.batch.counted,
-                    &part.objective.right, &part.objective.wrong})
+  part.batch = rows_of(batch, sequences);
+  for (Tensor* x : {&part.objective.right, &part.objective.wrong})
     if (x->defined()) *x = index_select(*x, 0, index);
   for (Tensor& x : part.resid_pre) x = index_select(x, 0, index);
-  part.batch.padding.clear(), part.values.clear();
-  for (const std::int64_t i : sequences) {
-    part.batch.padding.push_back(batch.inputs.size(1) - batch.tokens_of(i));
-    part.values.push_back(values[std::size_t(i)]);
-  }
+  part.values.clear(), part.counts.clear();
+  for (const std::int64_t i : sequences)
+    part.values.push_back(values[std::size_t(i)]), part.counts.push_back(counts[std::size_t(i)]);
   return part;
 }
 

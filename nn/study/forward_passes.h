@@ -33,6 +33,7 @@ struct BaseRun {
   Objective objective;            ///< L
   std::vector<Tensor> resid_pre;  ///< by layer [B, T, d_model], the stream before each block
   std::vector<double> values;     ///< [B], L of each sequence
+  std::vector<double> counts;     ///< [B], counts_of() the sequences: their weights in a mean
 
   /// Returns the model.
   const Transformer& model() const { return *model_; }

@@ -32,39 +32,32 @@ Tensor counted_targets(const Batch& batch) {
   return masked_fill(batch.targets, logical_not(batch.counted), double(kIgnored));
 }
 
-// Returns log p - log(1 - p) of the target at each position [B, T]; not defined for kIgnored.
-Tensor log_odds(const Tensor& logits, const Tensor& targets) {
-  const Tensor index = unsqueeze(masked_fill(targets, eq(targets, double(kIgnored)), 0), -1);
-  const Tensor is_target = eq(index, arange(logits.size(-1)));  // [B, T, classes]
-  return squeeze(gather(logits, 2, index), -1) -
-         logsumexp(masked_fill(logits, is_target, -HUGE_VAL), {-1});
+// Returns the targets of L, and kIgnored elsewhere, [B, T].
+Tensor targets_of(const Objective& o, const Batch& batch) {
+  if (o.kind == Objective::kPair) return o.right;
+  if (o.positions.empty()) return counted_targets(batch);
+  return masked_fill(batch.targets, logical_not(is_at(o.positions, batch.targets.size(1))),
+                     double(kIgnored));
 }
 
-// Returns the mean over the targets that L counts, [B]: of the log odds for kLogOdds, and otherwise
-// of the cross-entropy.
+// Returns the mean cross-entropy over the targets of L, [B].
 Tensor mean_of_targets(const Tensor& logits, const Batch& batch, const Objective& o) {
-  const bool is_odds = o.kind == Objective::kLogOdds;
-  Tensor targets = batch.targets;
-  if (!o.positions.empty())
-    targets = masked_fill(targets, logical_not(is_at(o.positions, targets.size(1))), kIgnored);
-  else if (is_odds)
-    targets = counted_targets(batch);
-  const Tensor counts = ne(targets, double(kIgnored));
-  const Tensor number = sum(to(counts, float64), {1});  // [B]
-  check<ValueError>(min(number).item() > 0, "study",
+  const Tensor targets = targets_of(o, batch), counts = ne(targets, double(kIgnored)),
+               number = sum(to(counts, float64), {1});  // [B]
+  check<ValueError>(max(number).item() > 0, "study",
                     o.positions.empty() ? "the sequence has" : "the positions of L have",
                     " no target, so the loss is undefined; use at least 2 tokens (the target of "
                     "the last one is unknown), other positions, or a logit");
-  const Tensor each = is_odds ? log_odds(logits, targets)
-                              : cross_entropy(logits, targets, {.reduction = Reduction::kNone});
-  return sum(masked_fill(each, logical_not(counts), 0), {1}) * to(1 / number, logits.dtype());
+  const Tensor each = cross_entropy(logits, targets, {.reduction = Reduction::kNone}),
+               divisor = masked_fill(number, eq(number, 0), 1);
+  return sum(masked_fill(each, logical_not(counts), 0), {1}) * to(1 / divisor, logits.dtype());
 }
 
-Tensor margins(const Tensor& logits, const Objective& o) {
+Tensor pair_values(const Tensor& logits, const Objective& o) {
   const std::int64_t count = logits.size(0), length = logits.size(1);
   const bool fits = o.right.defined() && o.wrong.defined() && o.right.shape() == o.wrong.shape() &&
                     count % o.right.size(0) == 0 && length == o.right.size(1);
-  check(fits, "margin", "the tokens of the margin have the shape ",
+  check(fits, "study", "the tokens of the pairs have the shape ",
         o.right.defined() ? o.right.shape() : Shape(), ", but the batch has ", count,
         " sequences of ", length, " tokens");
   const Tensor measured = ne(repeat_rows(o.right, count / o.right.size(0)), double(kIgnored));
@@ -81,7 +74,7 @@ Tensor margins(const Tensor& logits, const Objective& o) {
 }  // namespace
 
 double accuracy(const Tensor& logits, const Batch& batch, const Objective& o) {
-  const Tensor right = o.kind == Objective::kMargin ? o.right : counted_targets(batch);
+  const Tensor right = o.kind == Objective::kPair ? o.right : counted_targets(batch);
   const Tensor is_right = eq(argmax(logits, -1), right);  // kIgnored is not a token
   return sum(to(is_right, float64)).item() / sum(to(ne(right, double(kIgnored)), float64)).item();
 }
@@ -111,40 +104,28 @@ std::vector<double> gains_over_frequencies(const Transformer& model, const Batch
   return gains;
 }
 
-Objective margin(const Transformer& model, const Batch& batch,
-                 const std::vector<std::int64_t>& positions) {
+Objective prompt_objective(const Transformer& model, const Batch& prompt) {
   const NoGrad guard;
-  const Tensor logits = to(model(batch.inputs), float64);
-  const std::int64_t count = logits.size(0), length = logits.size(1), classes = logits.size(2);
-  check<ValueError>(classes >= 2, "margin", "needs a model that predicts at least 2 tokens, got ",
-                    classes);
-  const Tensor targets = batch.targets, has_target = ne(targets, double(kIgnored)),
-               asked = positions.empty() ? ne(counted_targets(batch), double(kIgnored))
-                                         : expand(is_at(positions, length), targets.shape());
-  auto measured = contiguous(asked).to_vector<bool>();
-  for (std::int64_t b = 0; b < count; ++b) {
-    // A sequence has no margin in its padding.
-    const auto first = measured.begin() + b * length, end = first + batch.tokens_of(b);
-    std::fill(end, first + length, false);
-    if (std::find(first, end, true) == end) *(end - 1) = true;
-  }
-  const Tensor elsewhere = logical_not(from_data(measured, targets.shape()));
-  const Tensor right = where(has_target, targets, argmax(logits, -1)),
-               is_right = eq(unsqueeze(right, -1), arange(classes)),
-               wrong = argmax(masked_fill(logits, is_right, -HUGE_VAL), -1);
-  return {.kind = Objective::kMargin,
-          .positions = positions,
-          .right = masked_fill(right, elsewhere, double(kIgnored)),
-          .wrong = masked_fill(wrong, elsewhere, double(kIgnored))};
+  const std::int64_t last = prompt.inputs.size(1) - 1,
+                     target = std::int64_t(prompt.targets.at({0, last}));
+  if (target != kIgnored) return {Objective::kLogProbability, target, 0, {last}};
+  const Tensor best = argmax(select(model(prompt.inputs), 1, last), -1);
+  return {Objective::kLogProbability, best.item<std::int64_t>(), 0, {last}};
+}
+
+std::vector<double> counts_of(const Objective& o, const Batch& batch) {
+  if (o.kind != Objective::kPair && !o.is_of_targets())
+    return std::vector<double>(std::size_t(batch.inputs.size(0)), 1);
+  return to_doubles(sum(to(ne(targets_of(o, batch), double(kIgnored)), float64), {1}));
 }
 
 ObjectiveAt at_positions(const Objective& o, const Batch& batch) {
   const std::int64_t length = batch.inputs.size(1);
   std::set<std::int64_t> needed(o.positions.begin(), o.positions.end());
-  const bool is_margin = o.kind == Objective::kMargin;
-  if (is_margin || (o.is_of_targets() && needed.empty())) {
+  const bool is_pair = o.kind == Objective::kPair;
+  if (is_pair || (o.is_of_targets() && needed.empty())) {
     needed.clear();
-    const auto tokens = (is_margin ? o.right : batch.targets).to_vector<std::int64_t>();
+    const auto tokens = contiguous(targets_of(o, batch)).to_vector<std::int64_t>();
     for (std::size_t i = 0; i < tokens.size(); ++i)
       if (tokens[i] != kIgnored) needed.insert(std::int64_t(i) % length);
   }
@@ -158,15 +139,15 @@ ObjectiveAt at_positions(const Objective& o, const Batch& batch) {
   // L includes every position that is listed, even if the accuracy does not count the position.
   at.objective.positions.clear();
   for (const std::int64_t p : o.positions)
-    if (!is_margin) at.objective.positions.push_back(std::distance(needed.begin(), needed.find(p)));
-  if (!is_margin && !o.is_of_targets() && o.positions.empty()) at.objective.positions = {0};
+    if (!is_pair) at.objective.positions.push_back(std::distance(needed.begin(), needed.find(p)));
+  if (!is_pair && !o.is_of_targets() && o.positions.empty()) at.objective.positions = {0};
   return at;
 }
 
 Tensor objective_values(const Tensor& logits, const Batch& batch, const Objective& o) {
   const std::int64_t length = logits.size(1), classes = logits.size(2);
   for (const std::int64_t p : o.positions) check_position(p, length);
-  if (o.kind == Objective::kMargin) return margins(logits, o);
+  if (o.kind == Objective::kPair) return pair_values(logits, o);
   if (o.kind == Objective::kLogLikelihood) return -mean_of_targets(logits, batch, o);
   if (o.is_of_targets()) return mean_of_targets(logits, batch, o);
   std::vector<std::int64_t> positions = o.positions;

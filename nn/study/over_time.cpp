@@ -1,16 +1,12 @@
 #include "nn/study/over_time.h"
 
-#include <algorithm>
 #include <cmath>
-#include <map>
 #include <utility>
 
 #include "autograd/base/text.h"
+#include "autograd/ops/ops.h"
 #include "nn/io/safetensors.h"
 #include "nn/run/snapshot_file.h"
-#include "nn/study/forward_passes.h"
-#include "nn/study/measured_heads.h"
-#include "nn/train/statistics.h"
 
 namespace heed::nn {
 
@@ -32,87 +28,106 @@ void load_checkpoint(Transformer& model, const SafeTensors& file, std::int64_t s
   load_parameters(parameters(model), file);
 }
 
-// Returns the losses "loss" and "counted_loss".
+// Returns the mean losses over all targets, and over those that count.
 std::pair<double, double> losses_of(const Transformer& model, const Batch& batch) {
   const NoGrad guard;
-  const Tensor logits = model(batch.inputs);
-  const auto losses =
-      to_doubles(cross_entropy(logits, batch.targets, {.reduction = Reduction::kNone}));
+  const auto losses = to_doubles(
+      cross_entropy(model(batch.inputs), batch.targets, {.reduction = Reduction::kNone}));
   const auto counted = batch.counted.to_vector<bool>();
-  double sum = 0, count = 0;
-  for (std::size_t i = 0; i < losses.size(); ++i)
-    if (counted[i]) sum += losses[i], ++count;
-  return {mean(to(objective_values(logits, batch, {}), float64)).item(), sum / count};
+  const auto targets = batch.targets.to_vector<std::int64_t>();
+  double sum = 0, number = 0, counted_sum = 0, counted_number = 0;
+  for (std::size_t i = 0; i < losses.size(); ++i) {
+    if (targets[i] == kIgnored) continue;
+    sum += losses[i], ++number;
+    if (counted[i]) counted_sum += losses[i], ++counted_number;
+  }
+  return {sum / number, counted_sum / counted_number};
 }
 
-// Sets the measured and predicted effects of heads, which are replaced by their means over the
-// evaluation sequences.
-void set_effects(Study& s, const Transformer& model, const OverTimeSubject& subject) {
-  const BaseRun run(model, subject.batch, subject.objective);
-  const Replacement replaced = replacement(model, subject.evaluation, Ablation::kMean);
-  for (HeadReport& h : s.heads) {
-    h[kNeeded] = ablate(run, {Component(h)}, replaced).mean;
-    h[kPredicted] = effect_of(gradient_prediction(s, h, replaced)).mean;
+// Adds the numbers of all components at one checkpoint.
+void add_components(std::vector<ComponentCurves>& curves, const ComponentStudy& s,
+                    const std::vector<HeadRole>& roles) {
+  curves.resize(s.rows.size());
+  for (std::size_t i = 0; i < s.rows.size(); ++i) {
+    ComponentCurves& c = curves[i];
+    const Evidence& row = s.rows[i];
+    c.name = row.place, c.counts |= s.judgement.counts[i];
+    c.effect.push_back(row.effect.mean), c.accuracy.push_back(row.effect.accuracy);
+    c.path.push_back(row.path), c.gradient.push_back(row.gradient);
+    const bool is_head = i < roles.size();
+    const GradientFlow& flow = s.attribution.flow;
+    c.values.push_back(is_head ? flow.values[i] : NAN);
+    c.scores.push_back(is_head ? flow.scores[i] : NAN);
+    c.passes.push_back(is_head ? flow.passes[i] : NAN);
+    if (is_head) c.head = roles[i].head;
   }
 }
 
+// Sets the curves of the score with which each head ends.
+void add_scores(std::vector<ComponentCurves>& curves,
+                const std::vector<std::vector<HeadRole>>& by_step) {
+  for (std::size_t i = 0; i < curves.size(); ++i) {
+    if (!curves[i].head) {
+      curves[i].score.assign(by_step.size(), NAN);
+      continue;
+    }
+    curves[i].pattern = by_step.back()[i].scores[0].first.name();
+    for (const std::vector<HeadRole>& roles : by_step) {
+      double score = NAN;
+      for (const auto& [pattern, value] : roles[i].scores)
+        if (pattern.name() == curves[i].pattern) score = value;
+      curves[i].score.push_back(score);
+    }
+  }
+}
+
+using C = ComponentCurves;
+constexpr CurveQuantity kCurves[] = {
+    {"effect", "effect: change of L with the output of a donor", &C::effect},
+    {"accuracy", "accuracy with the output of a donor", &C::accuracy},
+    {"score", "score: weight on the keys of the head's last pattern, where it matters", &C::score},
+    {"path_gradient", "path gradient: prediction of the effect", &C::path},
+    {"gradient", "gradient at the model: prediction of the effect", &C::gradient},
+    {"v_dv", "v . dL/dv: slope of scaling the values", &C::values},
+    {"q_dq", "q . dL/dq: slope of scaling the scores", &C::scores},
+    {"softmax_passes", "sum of A (1 - A): what passes through the softmax", &C::passes}};
+
 }  // namespace
 
-Batch evaluation_over_time(const Transformer& model, const Task& task) {
-  return task.evaluation(0, std::min({std::int64_t(32), task.evaluation_size(),
-                                      sequences_at_once(model, task.info().context)}));
-}
-
-std::vector<OverTime::Curve> OverTime::curves(std::string_view quantity) const {
-  std::map<HeadIndex, std::vector<double>> by_place;
-  for (const TimedNumber& n : numbers)
-    if (n.quantity == quantity) by_place[n.place].push_back(n.value);
-  std::vector<Curve> all;
-  for (auto& [place, values] : by_place) all.push_back({place, std::move(values)});
-  return all;
-}
-
-std::vector<double> OverTime::of_model(std::string_view quantity) const {
-  return curves(quantity).at(0).values;
-}
+std::span<const CurveQuantity> curve_quantities() { return kCurves; }
 
 OverTime over_time(Transformer& model, const std::vector<CheckpointFile>& checkpoints,
-                   const OverTimeSubject& subject, const ProgressCallback& progress) {
+                   const DonorSample& sample, const Objective& objective,
+                   const ProgressCallback& progress) {
   OverTime all;
-  all.sequences = subject.batch.inputs.size(0);
+  std::vector<std::vector<HeadRole>> roles;
   SafeTensors first;  // path and metadata of the first checkpoint, without its tensors
   for (const CheckpointFile& c : checkpoints) {
     if (progress) progress(std::ssize(all.steps), std::ssize(checkpoints));
     const SafeTensors file = load_weights(c.file.string());
     if (all.steps.empty()) first.path = file.path, first.metadata = file.metadata;
     load_checkpoint(model, file, c.step, first);
-    Study s = study(model, subject.batch, subject.objective);
-    check_finite(s.value, file.path, "L");
-    set_effects(s, model, subject);
+    const BaseRun run(model, sample.batch, objective);
+    check_finite(effect_of(run.values, run.counts).mean, file.path, "L");
+    const ComponentStudy s = study_components(run, sample.donors.first(), kSmallestEffect, false);
+    roles.push_back(roles_of_heads(run, s, nullptr, false));
     all.steps.push_back(c.step);
-    const auto add = [&](const HeadIndex& place, std::string_view quantity, double value) {
-      all.numbers.push_back({c.step, place, std::string(quantity), value});
-    };
-    const auto [loss, counted_loss] = losses_of(model, subject.evaluation);
-    add({-1, -1}, "value", s.value);
-    add({-1, -1}, "loss", loss);
-    add({-1, -1}, "counted_loss", counted_loss);
-    add({-1, -1}, "optimal_loss", mean_error(subject.evaluation.optimal).mean);
-    for (std::size_t l = 0; l < s.layers.size(); ++l) {
-      add({std::int64_t(l), -1}, "resid_pre_grad", mean_norm(s.layers[l].resid_pre_grad));
-      add({std::int64_t(l), -1}, "resid_post_grad", mean_norm(s.layers[l].resid_post_grad));
-    }
-    for (const HeadReport& h : s.heads)
-      for (const HeadQuantity& q : head_quantities())
-        if (q.is_over_time()) add(h, q.name, h[q.quantity]);
+    const auto [loss, counted_loss] = losses_of(model, sample.batch);
+    all.value.push_back(s.value.mean), all.accuracy.push_back(s.value.accuracy);
+    all.loss.push_back(loss), all.counted_loss.push_back(counted_loss);
+    all.resid.resize(s.attribution.flow.resid.size());
+    for (std::size_t l = 0; l < all.resid.size(); ++l)
+      all.resid[l].push_back(s.attribution.flow.resid[l]);
+    add_components(all.components, s, roles.back());
   }
+  if (!roles.empty()) add_scores(all.components, roles);
   return all;
 }
 
 std::optional<SteepestFall> steepest_fall(const OverTime& study) {
   std::optional<SteepestFall> steepest;
-  std::vector<double> losses = study.of_model("counted_loss");
-  if (!std::isfinite(losses[0])) losses = study.of_model("loss");
+  const std::vector<double>& losses =
+      std::isfinite(study.counted_loss[0]) ? study.counted_loss : study.loss;
   double fastest = 0;  // nats per step
   for (std::size_t i = 1; i < losses.size(); ++i) {
     const std::int64_t from = study.steps[i - 1], to = study.steps[i];

@@ -1,59 +1,46 @@
-// Heads over training time: a study of every checkpoint of a run.
+// Components over training time: their effects at every checkpoint of a run, on the same sequences.
 #pragma once
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "nn/run/run_folder.h"
-#include "nn/study/study.h"
+#include "nn/study/roles.h"
 #include "nn/train/progress_callback.h"
 
 namespace heed::nn {
 
-/// Sequences and L that are studied at each checkpoint.
-struct OverTimeSubject {
-  Batch batch;                                  ///< sequences of L, of the scores and effects
-  Objective objective = {Objective::kLogOdds};  ///< L
-  Batch evaluation;  ///< sequences of the losses, and of the means that replace outputs of heads
+/// The numbers of one component at each checkpoint. Those after `gradient` are NaN for an MLP.
+struct ComponentCurves {
+  std::string name;  ///< "L1H0"
+  std::optional<HeadIndex> head = {};
+  bool counts = false;       ///< the effect counts at one checkpoint or more
+  std::string pattern = {};  ///< the pattern of `score`: that with the largest score at the end
+  std::vector<double> effect = {}, accuracy = {}, path = {}, gradient = {}, score = {}, values = {},
+                      scores = {}, passes = {};
 };
-
-/// Returns the first sequences of the evaluation set: at most 32, and fewer if their study would
-/// need more than about 256 MB.
-Batch evaluation_over_time(const Transformer& model, const Task& task);
-
-/// A number of the model, of a layer or of a head at one checkpoint.
-struct TimedNumber {
-  std::int64_t step;  ///< training step of the checkpoint
-  HeadIndex place;    ///< the head; head is -1 for a layer, and layer and head are -1 for the model
-  /// Quantities of the model: "value" (L, mean over the sequences), "loss" (mean over the targets
-  /// of each sequence, then over the evaluation sequences; nats), "counted_loss" (mean loss over
-  /// the positions that count in the task's accuracy; NaN if no position counts), and
-  /// "optimal_loss" (loss of the Bayes-optimal predictor, comparable with "loss"; NaN if it is
-  /// unknown). Of a layer: "resid_pre_grad" and "resid_post_grad", mean_norm() of these gradients.
-  /// For a head, `quantity` is the name of a HeadQuantity that is_over_time(). For the
-  /// effects, each head is replaced by its mean over the evaluation sequences.
-  std::string quantity;
-  double value;  ///< the number
+/// Describes one of the numbers of ComponentCurves.
+struct CurveQuantity {
+  const char* name;   ///< key in JSON: "effect"
+  const char* title;  ///< title of its panel
+  std::vector<double> ComponentCurves::*values;
 };
+/// Returns the descriptions of all numbers.
+std::span<const CurveQuantity> curve_quantities();
 
-/// The studies of all checkpoints of a run, on one batch.
+/// Studies of all checkpoints of a run, on one batch and with one donor for each sequence.
 struct OverTime {
-  std::int64_t sequences = 0;             ///< number of sequences of L
-  std::vector<std::int64_t> steps = {};   ///< of the checkpoints, ascending
-  std::vector<TimedNumber> numbers = {};  ///< ordered by step, then by place
-
-  /// One quantity of one place, at each of the steps.
-  struct Curve {
-    HeadIndex place;             ///< TimedNumber::place
-    std::vector<double> values;  ///< one for each of the steps
-  };
-  /// Returns a quantity of all places that have it, ordered by place.
-  std::vector<Curve> curves(std::string_view quantity) const;
-  /// Returns a quantity of the model at each of the steps.
-  std::vector<double> of_model(std::string_view quantity) const;
+  std::vector<std::int64_t> steps = {};  ///< of the checkpoints, ascending
+  ///@{
+  /// By step: L, its accuracy, and the mean losses over all targets and over those that count.
+  std::vector<double> value = {}, accuracy = {}, loss = {}, counted_loss = {};
+  ///@}
+  double optimal_loss = NAN;                     ///< comparable with `loss`
+  std::vector<std::vector<double>> resid = {};   ///< by place, then by step: GradientFlow::resid
+  std::vector<ComponentCurves> components = {};  ///< in the order of all_components()
 };
 
 /// Loads the weights of each checkpoint into the model, and studies them. Afterwards the model
@@ -62,7 +49,8 @@ struct OverTime {
 /// if the recipe in a checkpoint (the settings of its run, see recipe_text()) differs from the
 /// recipe in the first checkpoint. Throws NumericError if L is not finite.
 OverTime over_time(Transformer& model, const std::vector<CheckpointFile>& checkpoints,
-                   const OverTimeSubject& subject, const ProgressCallback& progress = {});
+                   const DonorSample& sample, const Objective& objective,
+                   const ProgressCallback& progress = {});
 
 /// The two consecutive checkpoints between which the loss falls fastest per step. The loss is
 /// "counted_loss", or "loss" if no position counts.

@@ -8,8 +8,7 @@
 
 #include "autograd/ops/ops.h"
 #include "nn/layers/probe.h"
-#include "nn/study/forward_passes.h"
-#include "nn/study/study.h"
+#include "nn/layers/sites.h"
 
 namespace heed::nn {
 
@@ -17,34 +16,21 @@ using namespace autograd;
 
 namespace {
 
-using L = LayerStudy;
-
 struct PatchSite {
   const char* name;
-  Tensor LayerStudy::*value;
-  Tensor LayerStudy::*gradient;
-  int axis;      // axis of `value` whose indices are the places
+  int axis;      // axis of the value whose indices are the places
   bool by_head;  // true: the places are heads; false: positions
 };
-constexpr PatchSite kPatchSites[] = {
-    {"hook_resid_pre", &L::resid_pre, &L::resid_pre_grad, 1, false},
-    {"hook_attn_out", &L::attn_out, &L::attn_out_grad, 1, false},
-    {"hook_mlp_out", &L::mlp_out, &L::mlp_out_grad, 1, false},
-    {"attn.hook_q", &L::q, &L::q_grad, 2, true},
-    {"attn.hook_k", &L::k, &L::k_grad, 2, true},
-    {"attn.hook_v", &L::v, &L::v_grad, 2, true},
-    {"attn.hook_z", &L::z, &L::z_grad, 2, true},
-    {"attn.hook_pattern", &L::pattern, &L::pattern_grad, 1, true}};
+constexpr PatchSite kPatchSites[] = {{"hook_resid_pre", 1, false},   {"hook_attn_out", 1, false},
+                                     {"attn.hook_q", 2, true},       {"attn.hook_k", 2, true},
+                                     {"attn.hook_v", 2, true},       {"attn.hook_z", 2, true},
+                                     {"attn.hook_pattern", 1, true}, {"hook_mlp_out", 1, false}};
 
-// Returns [pairs, places]: the sum of (other - own) . gradient over all other axes.
-Tensor predictions(const Tensor& other, const Tensor& own, const Tensor& gradient, int axis) {
-  const Tensor change = to(other, float64) - to(own, float64);
-  // dL/dA may be nonzero where the mask hides a key, but both patterns are 0 there.
-  const Tensor product = change * to(gradient, float64);
-  Dims others;
-  for (int i = 1; i < product.rank(); ++i)
-    if (i != axis) others.push_back(i);
-  return sum(product, others);
+// Returns the sites that are patched: without an MLP, all but the last.
+std::vector<PatchSite> sites_of(const Transformer::Options& o, bool heads_only) {
+  std::vector<PatchSite> sites(std::begin(kPatchSites), std::end(kPatchSites) - (o.mlp ? 0 : 1));
+  if (heads_only) std::erase_if(sites, [](const PatchSite& site) { return !site.by_head; });
+  return sites;
 }
 
 // Returns L of each pair, [places, pairs], if the value of `run` at each place is replaced by that
@@ -102,90 +88,66 @@ std::vector<std::int64_t> pairs_with_gap(const std::vector<double>& clean,
   return kept;
 }
 
-std::vector<Patching::Place> places_of(const Transformer::Options& o, std::int64_t length) {
+std::vector<Patching::Place> places_of(const Transformer::Options& o, std::int64_t length,
+                                       bool heads_only) {
   std::vector<Patching::Place> places;
-  for (const PatchSite& site : kPatchSites) {
-    if (site.value == &L::mlp_out && !o.mlp) continue;
-    const bool is_shared = site.value == &L::k || site.value == &L::v;
+  for (const PatchSite& site : sites_of(o, heads_only)) {
+    const std::string name = site.name;
+    const bool is_shared = name.ends_with("_k") || name.ends_with("_v");
     const std::int64_t width = is_shared ? o.attention.heads / o.attention.kv_heads : 1,
                        count = site.by_head ? o.attention.heads / width : length;
     for (std::int64_t i = 0; i < o.layers * count; ++i)
-      places.push_back({site.name, site.by_head, i / count, i % count, width});
+      places.push_back({name, site.by_head, i / count, i % count, width});
   }
   return places;
 }
 
-// Returns "L1 resid_pre at 3", or "L1H0 z" for a head.
-std::string place_name(const Patching::Place& p) {
-  const std::string site = p.site.substr(p.site.find("hook_") + 5);
-  if (!p.by_head) return fmt::format("L{} {} at {}", p.layer, site, p.column);
-  return head_range({p.layer, p.column * p.width}, p.width) + " " + site;
-}
-
-// Patches values of `from` into `into`. Row i of `from` and row i of `into` are a pair. The gain is
-// `sign` times the change of L. `step` is called after each site of each layer.
-Patching::Direction patched(const BaseRun& into, const BaseRun& from, double sign,
-                            const std::vector<double>& gaps,
-                            const std::vector<Patching::Place>& places,
+// Patches values of `from` into `into`. Row i of `from` and row i of `into` are a pair. The share
+// of a pair is the change of L times sign[i], divided by the sum of |gap|. `step` is called after
+// each site of each layer.
+std::vector<Effect> patched(const BaseRun& into, const BaseRun& from,
+                            const std::vector<double>& sign, const std::vector<double>& sizes,
+                            const std::vector<Patching::Place>& places, bool heads_only,
                             const std::function<void()>& step) {
   const Transformer& model = into.model();
-  std::vector<std::vector<double>> gains(places.size()), predicted(places.size());  // by pair
-  const std::int64_t pairs = std::ssize(gaps),
+  std::vector<std::vector<double>> gains(places.size());  // by place, then by pair
+  const std::int64_t pairs = std::ssize(sizes),
                      most = sequences_at_once(model, into.batch.inputs.size(1));
   for (std::int64_t begin = 0; begin < pairs; begin += most) {
     const std::int64_t count = std::min(most, pairs - begin);
     const BaseRun run = into.rows(begin, count), other = from.rows(begin, count);
-    const Study own = study(model, run.batch, run.objective),
-                others = study(model, other.batch, other.objective);
     std::size_t place = 0;
-    for (const PatchSite& site : kPatchSites)
-      for (std::size_t l = 0; l < own.layers.size(); ++l) {
-        const LayerStudy &here = own.layers[l], &there = others.layers[l];
-        if (!(here.*site.value).defined()) continue;  // no MLP
-        const Tensor slopes =
-            predictions(there.*site.value, here.*site.value, here.*site.gradient, site.axis);
-        const auto values = patched_values(run, there.*site.value, site, std::int64_t(l));
-        for (std::size_t i = 0; i < values.size(); ++i, ++place)
-          for (std::int64_t pair = 0; pair < count; ++pair) {
-            gains[place].push_back(sign *
-                                   (values[i][std::size_t(pair)] - run.values[std::size_t(pair)]));
-            predicted[place].push_back(sign * slopes.at({pair, std::int64_t(i)}));
-          }
+    for (const PatchSite& site : sites_of(model.options, heads_only)) {
+      const auto there = record_forward(model, other.batch.inputs, {site.name}).at[0];
+      for (std::size_t l = 0; l < there.size(); ++l) {
+        for (const auto& values : patched_values(run, there[l], site, std::int64_t(l))) {
+          const auto changes = run.changes(values);
+          for (std::int64_t pair = 0; pair < count; ++pair)
+            gains[place].push_back(sign[std::size_t(begin + pair)] * changes[std::size_t(pair)]);
+          ++place;
+        }
         step();
       }
+    }
   }
-  Patching::Direction result;
+  std::vector<Effect> shares;
   for (std::size_t i = 0; i < places.size(); ++i) {
-    const std::string name = place_name(places[i]);
-    const Evidence share{
-        name, ratio_of_sums(gains[i], gaps), {{"gradient", ratio_of_sums(predicted[i], gaps)}}};
-    check_finite(share.effect.mean + share.predicted(), "patching", "the effect at " + name);
-    result.gains.push_back({name, effect_of(gains[i]), {{"gradient", effect_of(predicted[i])}}});
-    result.shares.push_back(share);
+    shares.push_back(ratio_of_sums(gains[i], sizes));
+    check_finite(shares.back().mean, "patching", "the effect at " + places[i].name());
   }
-  return result;
+  return shares;
 }
 
 }  // namespace
 
-Effect ratio_of_sums(const std::vector<double>& numerators,
-                     const std::vector<double>& denominators) {
-  double above = 0, below = 0;
-  for (std::size_t i = 0; i < numerators.size(); ++i)
-    above += numerators[i], below += denominators[i];
-  const auto n = double(numerators.size());
-  double mean = 0, square = 0;
-  std::vector<double> without;  // the ratio without one pair
-  for (std::size_t i = 0; i < numerators.size(); ++i) {
-    without.push_back((above - numerators[i]) / (below - denominators[i]));
-    mean += without.back() / n;
-  }
-  for (const double r : without) square += (r - mean) * (r - mean);
-  return {above / below, n > 1 ? std::sqrt((n - 1) / n * square) : NAN, std::ssize(numerators)};
+std::string Patching::Place::name() const {
+  const std::string short_site = site.substr(site.find("hook_") + 5);
+  if (!by_head) return fmt::format("L{} {} at {}", layer, short_site, column);
+  return head_range({layer, column * width}, width) + " " + short_site;
 }
 
 Patching patching(const Transformer& model, const Batch& clean, const Batch& corrupt,
-                  const Objective& objective, const ProgressCallback& progress) {
+                  const Objective& objective, bool heads_only, const ProgressCallback& progress) {
   const NoGrad guard;
   check_pairs(clean, corrupt);
   Batch start = clean;  // the corrupt sequences with the clean targets, so that L is the same
@@ -193,21 +155,30 @@ Patching patching(const Transformer& model, const Batch& clean, const Batch& cor
   const BaseRun whole(model, clean, objective), broken(model, start, objective);
   const std::vector<std::int64_t> kept = pairs_with_gap(whole.values, broken.values);
   const BaseRun of_clean = whole.at(kept), of_corrupt = broken.at(kept);
-  const std::vector<double> gaps = of_corrupt.changes(of_clean.values);
-  Patching result{.left_out = std::ssize(whole.values) - std::ssize(kept),
-                  .places = places_of(model.options, clean.inputs.size(1))};
+  std::vector<double> sizes = of_corrupt.changes(of_clean.values), noise_sign, denoise_sign;
+  for (double& gap : sizes) {
+    denoise_sign.push_back(gap < 0 ? -1 : 1), noise_sign.push_back(gap < 0 ? 1 : -1);
+    gap = std::abs(gap);
+  }
+  const auto count = double(whole.values.size());
+  const double right =
+      objective.kind == Objective::kPair ? accuracy(model(clean.inputs), clean, objective) : 1;
+  Patching result{.clean = effect_of(of_clean.values).mean,
+                  .corrupt = effect_of(of_corrupt.values).mean,
+                  .left_out = std::ssize(whole.values) - std::ssize(kept),
+                  .wrong_clean = std::lround((1 - right) * count),
+                  .places = places_of(model.options, clean.inputs.size(1), heads_only)};
   const std::int64_t most = sequences_at_once(model, clean.inputs.size(1)),
-                     parts = (std::ssize(kept) + most - 1) / most;
-  const std::int64_t steps =
-      2 * parts * model.options.layers * std::int64_t(model.options.mlp ? 8 : 7);
+                     parts = (std::ssize(kept) + most - 1) / most,
+                     steps = 2 * parts * model.options.layers *
+                             std::ssize(sites_of(model.options, heads_only));
   std::int64_t done = 0;
   const auto step = [&] {
     if (progress) progress(++done, steps);
   };
-  result.noise = patched(of_clean, of_corrupt, -1, gaps, result.places, step);
-  result.denoise = patched(of_corrupt, of_clean, 1, gaps, result.places, step);
-  result.clean = effect_of(of_clean.values).mean;
-  result.corrupt = result.clean - effect_of(gaps).mean;
+  result.noise = patched(of_clean, of_corrupt, noise_sign, sizes, result.places, heads_only, step);
+  result.denoise =
+      patched(of_corrupt, of_clean, denoise_sign, sizes, result.places, heads_only, step);
   return result;
 }
 

@@ -1,5 +1,5 @@
-// A study contains attention, its gradients and a few quantities of each head, from one forward and
-// one backward pass of a trained model. All gradients are gradients of the objective L
+// A study contains attention and its gradients on some sequences, from one forward and one backward
+// pass of a trained model. All gradients are gradients of the objective L
 // (objective.h). Sizes are B sequences, T tokens, H heads and Hkv heads of keys and values
 // (grouped-query attention). Tq and Tk are T. Tensors have the dtype of the model unless a comment
 // names another dtype.
@@ -11,7 +11,6 @@
 
 #include "nn/layers/module.h"
 #include "nn/layers/transformer.h"
-#include "nn/study/head_scores.h"
 #include "nn/study/objective.h"
 
 namespace heed::nn {
@@ -35,39 +34,15 @@ struct LayerStudy {
   Tensor scores_grad;      ///< [B, H, Tq, Tk], dL/dS
   Tensor pattern;          ///< [B, H, Tq, Tk], the attention weights A
   Tensor pattern_grad;     ///< [B, H, Tq, Tk], dL/dA; may be nonzero where the mask hides a key
-  Tensor value_norm;       ///< [B, H, 1, Tk], |v W_O| of each key
-  /// [B, H, Tq, Tk], A |v W_O|: the norm of what each key adds to the stream at the query. A head
-  /// that rests on a token without content has a large A and a small norm (Kobayashi et al. 2020).
-  /// Files do not contain this product.
-  Tensor pattern_x_value_norm;
-  /// [B, H, Tq, Tk], the change of L that dL/dA predicts if the score of this cell alone is set to
-  /// -inf (cut_predictions()); 0 if a key is hidden
-  Tensor cut_prediction;
-
-  // Values that patching() needs. Files do not contain them.
-  ///@{
-  /// [B, T, d_model], output of attention and dL/d(output)
-  Tensor attn_out, attn_out_grad;
-  ///@}
-  ///@{
-  /// [B, T, d_model], output of the MLP and dL/d(output); undefined without MLP
-  Tensor mlp_out, mlp_out_grad;
-  ///@}
 };
 
 /// The result of study().
 struct Study {
-  double value = 0;               ///< objective L, mean over the sequences
-  std::vector<HeadReport> heads;  ///< ordered by layer, then by head
-  /// Scores of a head with equal weights on all visible keys, on the same sequences. The
-  /// quantities that need gradients are NaN.
-  HeadReport uniform;
+  double value = 0;                ///< objective L, mean over the sequences
   Tensor embed;                    ///< [B, T, d_model], embeddings of the tokens, without positions
   Tensor embed_grad;               ///< [B, T, d_model], dL/d(embed)
   std::vector<LayerStudy> layers;  ///< one entry for each layer
 
-  /// Returns the report of one head. Throws ValueError if the model does not have this head.
-  const HeadReport& head(std::int64_t layer, std::int64_t head) const;
   /// Returns one member of all layers, first layer first, as in by_layer(&LayerStudy::pattern).
   std::vector<Tensor> by_layer(Tensor LayerStudy::*member) const;
 };
@@ -91,20 +66,16 @@ std::span<const ArrayQuantity> array_quantities();
 /// a gradient ends in "_grad".
 std::vector<NamedTensor> to_named(const Study& study);
 
-/// Describes a map [B, H, Tq, Tk] of each layer. Some are drawn as pictures.
+/// Describes a map [B, H, Tq, Tk] of each layer, which is drawn as a picture.
 struct MapQuantity {
-  std::string_view title;      ///< short name for people: "dL/dA"
   std::string_view what;       ///< description as text
   Tensor LayerStudy::*values;  ///< the member with the values of the map
   bool is_signed;              ///< true: the color scale is centered at 0
 
-  /// The picture of a map. If `file` is empty, no picture is drawn.
-  struct Picture {
-    std::string_view file;        ///< name of the file without its extension: "dA"
-    std::string_view heading;     ///< title of the picture
-    std::string_view value_name;  ///< label of the color bar
-    std::string_view caption;     ///< explanation of the picture
-  } picture = {};                 ///< the picture of this map
+  std::string_view file;        ///< name of the picture without its extension: "dA"
+  std::string_view heading;     ///< title of the picture
+  std::string_view value_name;  ///< label of the color bar
+  std::string_view caption;     ///< explanation of the picture
 };
 /// Returns the descriptions of all maps.
 std::span<const MapQuantity> map_quantities();
@@ -113,13 +84,5 @@ std::span<const MapQuantity> map_quantities();
 /// .grad of any parameter. Throws ShapeError if the inputs do not have rank 2, and throws the
 /// errors of objective_values().
 Study study(const Transformer& model, const Batch& batch, const Objective& objective);
-
-/// Sets kDWQ to kDWO of the given heads. `weights` contains the attention weights of all layers.
-/// gradients[i] is the gradient of weights[i].
-void add_weight_norms(std::vector<HeadReport>& heads, const Transformer& model,
-                      std::span<const Tensor> weights, std::span<const Tensor> gradients);
-
-/// Returns the norm of x [B, ...] over all values of a sequence, averaged over the sequences.
-double mean_norm(const Tensor& x);
 
 }  // namespace heed::nn

@@ -129,16 +129,15 @@ TEST_CASE("the tour of tools/heed/study/README.md gives the stated results") {
   };
   CHECK(row(s.layers[1].pattern).at({before + 1}) > 0.5);
   CHECK(argmax(row(s.layers[1].scores_grad), 0).item() == double(before + 1));
-  const Replacement zeros = replacement(trainer.model, clean, Ablation::kZero);
+  const auto zeros = replacements(trainer.model, {}, Ablation::kZero);
   CHECK(ablate({trainer.model, clean, lead}, {{1, 1}}, zeros).mean < 0);
-  CHECK(s.head(1, 1)[nn::kImportance] > 0);
   // "Replacing the output of attention in layer 1 at the last b restores nearly all of L."
   const Patching patched = patching(trainer.model, clean, corrupt, lead);
   bool found = false;
   for (std::size_t i = 0; i < patched.places.size(); ++i)
-    if (patched.denoise.gains[i].place == "L1 attn_out at " + std::to_string(last)) {
+    if (patched.places[i].name() == "L1 attn_out at " + std::to_string(last)) {
       found = true;
-      CHECK(patched.denoise.shares[i].effect.mean > 0.9);
+      CHECK(patched.denoise[i].mean > 0.9);
     }
   CHECK(found);
 }

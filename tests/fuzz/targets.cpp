@@ -151,8 +151,8 @@ void language(std::string_view bytes) {
               "heads read back differently");
     }
     if (which == 'k') {
-      const std::vector<nn::Cell> cells = nn::parse_cells("--cut", text, 4, 8, 12);
-      require(nn::parse_cells("--cut", names_of(cells, nn::cell_name), 4, 8, 12) == cells,
+      const std::vector<nn::Cell> cells = nn::parse_cells("--block", text, 4, 8, 12);
+      require(nn::parse_cells("--block", names_of(cells, nn::cell_name), 4, 8, 12) == cells,
               "cells read back differently");
       for (std::size_t at = text.find('L'); at != text.npos; at = text.find('L', at + 1)) {
         const std::string head = text.substr(at, text.find_first_of(",[", at) - at);

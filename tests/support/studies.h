@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "nn/study/donors.h"
 #include "nn/study/objective.h"
 #include "nn/tasks/task.h"
 #include "tests/support/models.h"
@@ -39,6 +40,19 @@ inline const Batch& two_prompts() {
 inline const Batch& three_sequences() {
   static const Batch batch = batch_of({{0, 3, 1, 3, 6, 2}, {0, 1, 1, 5, 2, 4}, {2, 6, 5, 4, 0, 3}});
   return batch;
+}
+
+/// Returns two donors of each of the n sequences of a batch: the next sequence and the one after
+/// it.
+inline Donors next_donors(const Batch& batch) {
+  Donors donors{batch, {}};
+  const std::int64_t n = batch.inputs.size(0);
+  for (const std::int64_t shift : {1, 2}) {
+    std::vector<std::int64_t> rows;
+    for (std::int64_t b = 0; b < n; ++b) rows.push_back((b + shift) % n);
+    donors.rows.push_back(autograd::from_data(rows, {n}));
+  }
+  return donors;
 }
 
 inline Transformer::Options small_options() {

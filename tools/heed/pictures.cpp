@@ -195,7 +195,7 @@ plot::HeatmapGrid attention_grid(const std::vector<nn::Tensor>& weights,
                                  const std::vector<std::string>& labels, const std::string& title) {
   plot::HeatmapGrid grid = heads_grid(weights, scores);
   grid.title = title;
-  grid.caption = nn::map_quantities()[0].picture.caption;
+  grid.caption = nn::map_quantities()[0].caption;
   grid.row_labels = grid.col_labels = labels;
   grid.value_name = "attention weight";
   return grid;

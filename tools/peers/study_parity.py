@@ -4,10 +4,10 @@
     python3 -m venv V && V/bin/pip install torch safetensors numpy
     V/bin/python tools/peers/study_parity.py build/release/heed
 
-Each receiver of the forward pass below reads its own copy of the stream. Every intervention has a parameter t: the
-effect is L(1) - L(0), and the prediction is dL/dt at 0. For each run below, the script trains a small model in float64
-and prints the largest error by kind of table. L is a log probability at the last position. The error of a
-table's column is its largest difference, divided by the column's largest magnitude. It must be at most 1e-9."""
+Each receiver of the forward pass below reads its own copy of the stream. The script trains small models in float64 and
+compares effects, both predictions by gradients, interactions, roles and cells. A prediction is the derivative of L by a
+factor t of the change, at the model or at the points between donor and model. L is a log probability at the last position.
+The error of a table's column is its largest difference, divided by the column's largest magnitude. It must be at most 1e-9."""
 import argparse
 import json
 import re
@@ -15,27 +15,25 @@ import subprocess
 import sys
 import tempfile
 import tomllib
-import warnings
 from pathlib import Path
 
 import numpy as np
 import torch
 from safetensors.torch import load_file
 
-BOUND, SAMPLES = 1e-9, 5
-COLUMNS = ["heads", "edges", "cells"]
+BOUND, SAMPLES, POINTS = 1e-9, 7, [(k + 0.5) / 5 for k in range(5)]
+COLUMNS = ["components", "edges", "cells", "roles"]
 OF = ["--of", "logprob:b"]
 TOKENS = "abcdefghij^"
 TASK = ("train induction --task-vocabulary 10 --task-periods 3..8 --context 22 --d-model 16 --dtype float64 "
         "--steps 60 --lr 0.01 --eval-every 0 --quiet")
-RUNS = {  # options of heed train, and the replacement
-    "learned, GELU, biases": ("--positions learned --heads 2 --mlp --bias", "mean"),
-    "RoPE, RMSNorm, shared keys, SwiGLU": (
-        "--norm-kind rmsnorm --heads 4 --kv-heads 2 --d-head 6 --d-value 5 --mlp --mlp-act swiglu", "resample"),
-    "sinusoidal, no norm, soft cap": (
-        "--norm none --positions sinusoidal --heads 2 --soft-cap 2 --mlp --mlp-act relu --bias", "mean"),
-    "RoPE, QK-norm, 3 layers, no MLP": ("--layers 3 --heads 2 --qk-norm --bias", "zero"),
-    "ALiBi, window, RMSNorm": ("--norm-kind rmsnorm --positions alibi --heads 4 --window 7 --mlp", "mean"),
+RUNS = {  # options of heed train
+    "learned, GELU, biases": "--positions learned --heads 2 --mlp --bias",
+    "RoPE, RMSNorm, shared keys, SwiGLU":
+        "--norm-kind rmsnorm --heads 4 --kv-heads 2 --d-head 6 --d-value 5 --mlp --mlp-act swiglu",
+    "sinusoidal, no norm, soft cap": "--norm none --positions sinusoidal --heads 2 --soft-cap 2 --mlp --mlp-act relu --bias",
+    "RoPE, QK-norm, 3 layers, no MLP": "--layers 3 --heads 2 --qk-norm --bias",
+    "ALiBi, window, RMSNorm": "--norm-kind rmsnorm --positions alibi --heads 4 --window 7 --mlp",
 }
 
 
@@ -85,24 +83,20 @@ class Model:
     def slope(self, h):
         return 2 ** (-8 * (h + 1) / self.H) if self.o["positions"] == "alibi" else 0
 
-    def weights(self, scores, hidden=False):
-        """Returns the softmax of scores [..., T, T], without the keys that the mask or `hidden` hide."""
-        distance = torch.arange(scores.shape[-1])[:, None] - torch.arange(scores.shape[-1])
-        hidden = (distance < 0) | (distance >= (self.o["window"] or self.T)) | hidden
-        return scores.masked_fill(hidden, -torch.inf).softmax(-1).nan_to_num()
+    def hidden(self, n):
+        distance = torch.arange(n)[:, None] - torch.arange(n)
+        return (distance < 0) | (distance >= (self.o["window"] or self.T))
 
-    def head(self, l, h, streams, t, cells):
-        """Returns z, A, the scores before the mask, and v of a head whose q, k and v read the three streams."""
+    def head(self, l, h, streams, patterns):
+        """Returns z, A and v of a head whose q, k and v read the three streams."""
         q, k, v = (self.project(n, l, h, self.norm(f"blocks.{l}.ln1", x)) for n, x in zip("QKV", streams))
         positions, cap = torch.arange(q.shape[1]), self.o["soft-cap"]
         scores = self.rotate(q, positions) @ self.rotate(k, positions).mT
         scores = cap * torch.tanh(scores / cap) if cap else scores
         scores = scores - self.slope(h) * (positions[:, None] - positions)
-        A, hidden = self.weights(scores), torch.zeros(scores.shape[1:], dtype=torch.bool)
-        for *_, i, j in [c for c in cells if c[:2] == (l, h)]:
-            hidden[i, j] = True
-        A = A + t * (self.weights(scores, hidden) - A) if hidden.any() else A
-        return A @ v, A, scores, v
+        A = scores.masked_fill(self.hidden(len(positions)), -torch.inf).softmax(-1)
+        A = patterns(f"L{l}H{h}", A)
+        return A @ v, A, v
 
     def mlp(self, l, x):
         at, act, x = f"blocks.{l}.", torch.nn.functional, self.norm(f"blocks.{l}.ln2", x)
@@ -111,23 +105,23 @@ class Model:
         y = act.silu(linear("gate", x)) * up if kind == "swiglu" else {"gelu": act.gelu, "relu": act.relu}[kind](up)
         return linear("down", y)
 
-    def forward(self, ids, t=0, cut={}, edges=(), cells=()):
-        """Returns the values of a pass. cut: component -> value that replaces z or the output of an MLP. edges:
-        (component, receiver, change), where the receiver reads change(out) more, if the component's output is out."""
-        r = {name: {} for name in ("out", "mid", "z", "A", "S", "v")}  # by component, mid by layer
-        replaced = lambda name, x: x + t * (cut[name] - x) if name in cut else x
+    def forward(self, ids, start=None, cut={}, add={}, edges=(), patterns=lambda name, A: A):
+        """Returns the values of a pass. start: the stream before the first block. cut: component -> value that replaces z
+        or the output of an MLP. add: the same, added. edges: (component, receiver, change), where the receiver reads
+        change(out) more, if the component's output is out. patterns: name, A -> A of a head."""
+        r = {name: {} for name in ("out", "mid", "z", "A", "v")}  # by component, mid by layer
+        replaced = lambda name, x: cut[name] if name in cut else x + add[name] if name in add else x
 
         def read(x, receiver):
-            sent = [change(r["out"][component]) for component, to, change in edges if to == receiver]
-            return x + sum(sent)
-        x = self.w["tok.weight"][ids] + self.w.get("pos.weight", torch.zeros(self.T, 1))[:ids.shape[1]]
+            return x + sum(change(r["out"][component]) for component, to, change in edges if to == receiver)
+        x = start if start is not None else self.w["tok.weight"][ids] + self.w.get("pos.weight", torch.zeros(self.T, 1))[:ids.shape[1]]
         r["out"]["embed"] = x
         for l in range(self.layers):
             r["mid"][l] = x + self.w[f"bO{l}"]
             for h in range(self.H):
                 name = f"L{l}H{h}"
                 streams = [read(x, self.receiver(n, name)) for n in "QKV"]
-                z, r["A"][name], r["S"][name], r["v"][name] = self.head(l, h, streams, t, cells)
+                z, r["A"][name], r["v"][name] = self.head(l, h, streams, patterns)
                 r["z"][name] = replaced(name, z)
                 r["out"][name] = r["z"][name] @ self.w[f"O{l}"][h]
                 r["mid"][l] = r["mid"][l] + r["out"][name]
@@ -142,19 +136,62 @@ class Model:
         l, h = numbers(name) if kind else (0, 0)
         return (kind, f"L{l}H{h // self.group * self.group}") if kind in ("K", "V") else (kind, name)
 
-    def edges_of(self, edges, new, t):
-        """Returns the argument `edges` of forward() for edges such as L0H0:K:L1H1 that are cut together."""
-        found = [re.fullmatch(r"(\w+?):(?:([QKV]):)?(\w+)", edge).groups() for edge in edges]
-        return [(at, self.receiver(kind or "", name), lambda out, new=new[at]: t * (new - out)) for at, kind, name in found]
+    def edge(self, text):
+        """Returns component and receiver of an edge such as L0H0:K:L1H1."""
+        component, kind, name = re.fullmatch(r"(\w+?):(?:([QKV]):)?(\w+)", text).groups()
+        return component, self.receiver(kind or "", name)
 
 
-def effect(L, slopes_at=(0.0,)):
-    """Returns mean and standard error of L(1) - L(0), and the mean of dL/dt over the given t. L(t) is [B]."""
-    with torch.no_grad():
-        change = L(1) - L(0)
-    at = [torch.tensor(x, dtype=torch.float64, requires_grad=True) for x in slopes_at]
-    slopes = [torch.autograd.grad(L(t).mean(), t)[0].item() for t in at]
-    return change.mean().item(), change.std().item() / len(change) ** 0.5, sum(slopes) / len(slopes)
+def last_b(logits):
+    return logits[:, -1].log_softmax(-1)[:, TOKENS.index("b")]
+
+
+def values_of(m, r):
+    """Returns what replaces z of the heads and the outputs of MLPs."""
+    return {n: r["z"].get(n, x) for n, x in r["out"].items() if n != "embed"}
+
+
+class Effects:
+    """Sequences ids [B, T] and their donors, a list of ids [B, T]."""
+
+    def __init__(self, m, ids, donors):
+        self.m, self.ids = m, ids
+        with torch.no_grad():
+            self.base, self.donors = m.forward(ids), [m.forward(d) for d in donors]
+        self.L = last_b(self.base["logits"])
+
+    def summary(self, changed):
+        """Returns mean, standard error and deviation over donors. `changed` has L by donor."""
+        change = torch.stack(changed) - self.L
+        of = change.mean(0)
+        deviation = change.mean(1).std().item() if len(change) > 1 else None
+        return [of.mean().item(), of.std().item() / len(of) ** 0.5, deviation], of
+
+    def effect(self, f):
+        """f(donor) returns the arguments of a pass."""
+        with torch.no_grad():
+            return self.summary([last_b(self.m.forward(self.ids, **f(d))["logits"]) for d in self.donors])
+
+    def without(self, names):
+        return self.effect(lambda d: {"cut": {n: values_of(self.m, d)[n] for n in names}})
+
+    def slopes(self, share, d, changes):
+        """Returns dL/dt at t = 0 of the mean L for each change: (arguments of a pass for t times the change)."""
+        t = torch.zeros(len(changes), dtype=torch.float64, requires_grad=True)
+        start = d["out"]["embed"] + share * (self.base["out"]["embed"] - d["out"]["embed"])
+        add, edges = {}, []
+        for k, (kind, at, delta) in enumerate(changes):
+            if kind == "add":
+                add[at] = add.get(at, 0) + t[k] * delta
+            else:
+                edges.append((*at, lambda out, k=k, delta=delta: t[k] * delta))
+        r = self.m.forward(self.ids, start=start, add=add, edges=edges)
+        return torch.autograd.grad(last_b(r["logits"]).mean(), t)[0].numpy()
+
+    def predictions(self, changes):
+        """changes(donor) returns a list. Returns for each change path gradient and gradient, means over donors."""
+        path = sum(self.slopes(s, d, changes(d)) for d in self.donors for s in POINTS) / len(POINTS) / len(self.donors)
+        return list(zip(path, sum(self.slopes(1, d, changes(d)) for d in self.donors) / len(self.donors)))
 
 
 class Comparison:
@@ -186,96 +223,112 @@ def table(report, key, columns, title=""):
     raise KeyError(title or key)
 
 
-def sequence(report):
-    """Returns ids [1, T] and L, a function of logits [T, classes], of the sequence of a report."""
-    ids = torch.tensor([[TOKENS.index(c) for c in report["tokens"]]])
-    return ids, lambda logits: logits[-1].log_softmax(0)[TOKENS.index("b")]
+def ids_of(text):
+    return [TOKENS.index(c) for c in text]
 
 
-def softmax_exact(m, ids, L, base, cut):
-    """Returns the sum over later heads of (softmax(S + dS) - A - J dS) v . dL/dz."""
-    one, total, (changed,) = torch.ones(()).double(), 0, cut
-    _, dS = torch.func.jvp(lambda t: m.forward(ids, t, cut)["S"], (0 * one,), (one,))
-    for n in [n for n in base["z"] if int(n[1]) > int(changed[1])]:
-        z = base["z"][n].detach().requires_grad_()
-        grad = torch.autograd.grad(L(m.forward(ids, 1, {n: z})["logits"]).mean(), z)[0]
-        A, change = base["A"][n], dS[n].masked_fill(base["A"][n] == 0, 0)
-        difference = m.weights(base["S"][n] + change) - A - A * (change - (A * change).sum(-1, True))
-        total += (difference @ base["v"][n] * grad).sum().item()
-    return total
+def keys_of(role, tokens):
+    """Returns F [T, T]: 1 at the keys of a pattern."""
+    T = len(tokens)
+    F = torch.zeros(T, T).double()
+    for i in range(1, T):
+        copies = [j for j in range(i) if tokens[j] == tokens[i]]
+        keys = {"previous-token": [i - 1], "first-token": [0], "current-token": [i], "duplicate-token": copies,
+                "induction": [j + 1 for j in copies]}.get(role) or ([i - int(role.split()[0])] if role.endswith("back") else [])
+        F[i, [j for j in keys if j >= 0]] = 1
+    return F
 
 
-def compare_effects(c, m, how):
-    options = ["--prompt", "abcdeabcd", "--samples", str(SAMPLES), "--ablation", how, *OF]
-    each = [sequence(c.study("--sample", str(i), "--samples", "1", *OF)) for i in range(SAMPLES)]
-    ids = torch.cat([x for x, _ in each])
-    L = lambda logits: torch.stack([f(x) for (_, f), x in zip(each, logits)])
-    base = m.forward(ids)
-    kinds = {"mean": lambda x: x.mean((0, 1)), "zero": lambda x: 0 * x, "resample": lambda x: x.roll(-1, 0)}
-    new = {n: kinds[how](x).expand_as(x) for n, x in (base["out"] | base["z"]).items()}
-    written = {n: x @ m.w[f"O{n[1]}"][numbers(n)[1]] if "H" in n else x for n, x in new.items()}
-    every = [n for n in new if n != "embed"]
-    cut = lambda names: lambda t: L(m.forward(ids, t, {n: new[n] for n in names})["logits"])
-    value = lambda names: cut(names)(1).mean().item()
-
-    report, theirs, needed = c.study("--ablate", "all", *options), [], {}
-    ours = table(report, "heads", ["component", "needed", "error", "suffices", "gradient", "softmax exact",
-                                   "integrated (activation)"])
-    for name, *_ in ours:
-        needed[name], error, slope = effect(cut([name]))
-        layer = [n for n in every if n.startswith(name[:2] + "H")]
-        theirs.append([needed[name], error, None, slope, None, None] if "MLP" in name else [
-            needed[name], error, value([n for n in layer if n != name]) - value(layer), slope,
-            slope + softmax_exact(m, ids, L, base, {name: new[name]}), effect(cut([name]), np.arange(0.1, 1, 0.2))[2]])
-    c.add("heads", [row[1:] for row in ours], theirs)
-    ours, theirs = table(report, "pairs", ["heads", "effect", "error", "sum"]), []
-    for row in ours:
-        a, b = row[0].split(", ")
-        theirs.append([*effect(cut([a, b]))[:2], needed[a] + needed[b]])
-    c.add("heads", [row[1:] for row in ours], theirs)
-    mlp = m.o["mlp"]
-    sets = [["L0H0", "L1H1"] + ["L0MLP"] * mlp, ["L0H1", "L1H0"] + ["L1MLP"] * mlp]
+def compare_components(c, m, all_ids):
+    options = ["--samples", str(SAMPLES), *OF]
+    report = c.study("--ablate", "all", *options)
+    e = Effects(m, all_ids, [all_ids[rows] for rows in report["sample"]["donors"]])
+    names = list(values_of(m, e.base))
+    single = {n: e.without([n]) for n in names}
+    deltas = lambda d: [("add", n, values_of(m, d)[n] - values_of(m, e.base)[n]) for n in names]
+    predicted = dict(zip(names, e.predictions(deltas)))
+    kinds = {"zero": lambda x: 0 * x, "mean": lambda x: x.mean(0).expand_as(x)}
+    check = {k: {n: e.effect(lambda d: {"cut": {n: f(values_of(m, e.base)[n])}})[0][0] for n in names} for k, f in kinds.items()}
+    ours = table(report, "components", ["component", "effect", "error", "donors", "path", "gradient", "zero", "mean"])
+    c.add("components", [row[1:] for row in ours], [[*single[n][0], *predicted[n], check["zero"][n], check["mean"][n]] for n, *_ in ours])
+    if len(single) - m.layers * m.o["mlp"] <= 8:
+        ours, theirs = table(report, "components", ["heads", "interaction", "error"], "Pairs"), []
+        for pair, *_ in ours:
+            a, b = pair.split(", ")
+            of = e.without([a, b])[1] - single[a][1] - single[b][1]
+            theirs.append([of.mean().item(), of.std().item() / len(of) ** 0.5])
+        c.add("components", [row[1:] for row in ours], theirs)
+    sets = [["L0H0", "L1H1"] + ["L0MLP"] * m.o["mlp"], ["L0H1", "L1H0"] + ["L1MLP"] * m.o["mlp"]]
     report = c.study("--ablate", ",".join(sets[0]), "--keep", ",".join(sets[1]), *options)
-    c.add("heads", table(report, "sets", ["effect", "error", "left"]),
-          [[*effect(cut(s))[:2], (value(s) - value(every)) / (value([]) - value(every))]
-           for s in (sets[0], [n for n in every if n not in sets[1]])])
+    c.add("components", table(report, "sets", ["effect", "error", "donors"]),
+          [e.without(s)[0] for s in (sets[0], [n for n in names if n not in sets[1]])])
 
-    edges = "L0H0:K:L1H1,L0H1:V:L1H1,embed:Q:L1H0,L1H1:logits" + ",L0MLP:L1MLP,L0H0:L0MLP" * mlp
-    for title, given in ("Edges", ""), ("Cut edges", edges):
-        rows = table(c.study(*options, *["--edge", given] * bool(given)), "edges", ["cut", "effect", "error", "gradient"], title)
-        c.add("edges", [row[1:] for row in rows], [effect(lambda t: L(m.forward(ids, t, edges=m.edges_of(
-            (given or row[0]).split(","), written, t))["logits"])) for row in rows])
+    report = c.study("--show", "edges", *options)
+    ours = table(report, "edges", ["edge", "effect", "error", "path", "gradient"])
+    at = [m.edge(row[0]) for row in ours]
+    effects = [e.effect(lambda d: {"edges": [(*edge, lambda out: d["out"][edge[0]] - out)]})[0][:2] for edge in at]
+    predicted = e.predictions(lambda d: [("edge", edge, d["out"][edge[0]] - e.base["out"][edge[0]]) for edge in at])
+    c.add("edges", [row[1:] for row in ours], [[*x, *p] for x, p in zip(effects, predicted)])
+
+    try:
+        ours = table(report, "components", ["head", "role", "score", "imposed"], "What the heads")
+    except KeyError:
+        return  # no head counts
+    grads = {n: 0 for n, *_ in ours}  # where the head matters
+    for d in e.donors:
+        mean = {n: 0 for n in grads}
+        for s in POINTS:
+            start = d["out"]["embed"] + s * (e.base["out"]["embed"] - d["out"]["embed"])
+            r = m.forward(all_ids, start=start.detach().requires_grad_())
+            for n, g in zip(mean, torch.autograd.grad(last_b(r["logits"]).sum(), [r["z"][n] for n in mean])):
+                mean[n] = mean[n] + g / len(POINTS)
+        for n in grads:
+            grads[n] = grads[n] + ((d["z"][n] - e.base["z"][n]) * mean[n]).sum(-1).abs() / len(e.donors)
+    rows, theirs = [], []
+    for n, role, score, imposed in ours:
+        if role == "-":
+            continue
+        F = torch.stack([keys_of(role, ids.tolist()) for ids in all_ids]) * ~m.hidden(all_ids.shape[1])
+        weight = (e.base["A"][n] * F).sum(-1)
+        exact = lambda name, A: torch.where(F.sum(-1, True) > 0, F / F.sum(-1, True).clamp(min=1), A) if name == n else A
+        with torch.no_grad():
+            change = (last_b(m.forward(all_ids, patterns=exact)["logits"]) - e.L).mean().item()
+        rows.append([score, imposed])
+        theirs.append([(grads[n] * weight).sum().item() / grads[n].sum().item(), change])
+    if rows:
+        c.add("roles", rows, theirs)
 
 
-def compare_cells(c, m):
-    report = c.study("--prompt", "abcdeabcd", "--samples", "1", *OF, "--cut", "L1H0[7,3],L0H1[*,0-1],L0H0[0,0],L1H1[5,2-3]")
-    ids, L = sequence(report)
-    base, theirs = m.forward(ids), []
-    cut = lambda cells: effect(lambda t: L(m.forward(ids, t, cells=cells)["logits"][0]).repeat(2))[::-2]
-    ours = table(report, "cells", ["cell", "A", "A |v W_O|", "gradient", "effect"])
-    for name, *_ in ours:
-        l, h, i, j = numbers(name)
-        A, v = base["A"][f"L{l}H{h}"][0, i, j].item(), base["v"][f"L{l}H{h}"][0, j]
-        theirs.append([A, A * (v @ m.w[f"O{l}"][h]).norm().item(), *cut([(l, h, i, j)])])
-    c.add("cells", [row[1:] for row in ours], theirs)
-    cells = [(1, 0, 7, 3), (0, 0, 0, 0), (1, 1, 5, 2), (1, 1, 5, 3)]
-    cells += [(0, 1, i, j) for i in range(ids.shape[1]) for j in (0, 1) if j <= i]
-    c.add("cells", [[numbers(name)[0], *row] for name, *row in
-                    table(report, "cells", ["cells", "gradient", "effect"], "Cut cells")], [[len(cells), *cut(cells)]])
+def compare_cells(c, m, donors):
+    report = c.study("--prompt", "abcdeabcd", "--show", "cells", *OF)
+    ids = torch.tensor([ids_of(report["tokens"])] * len(donors))
+    e = Effects(m, ids, [donors[:, :ids.shape[1]]])
+    ours = table(report, "cells", ["cell", "A", "effect", "error", "path", "gradient"])
+    cells = [numbers(row[0]) for row in ours]
+
+    def delta(d, cell):
+        l, h, i, j = cell
+        n, change = f"L{l}H{h}", torch.zeros_like(e.base["z"][f"L{l}H{h}"])
+        change[:, i] = e.base["A"][n][:, i, j, None] * (d["v"][n][:, j] - e.base["v"][n][:, j])
+        return n, change
+    effects = [e.effect(lambda d: {"add": dict([delta(d, cell)])})[0][:2] for cell in cells]
+    predicted = e.predictions(lambda d: [("add", *delta(d, cell)) for cell in cells])
+    A = [e.base["A"][f"L{l}H{h}"][0, i, j].item() for l, h, i, j in cells]
+    c.add("cells", [row[1:] for row in ours], [[a, *x, *p] for a, x, p in zip(A, effects, predicted)])
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("heed", type=Path, metavar="HEED", help="path of heed, such as build/release/heed")
     heed, failed = str(parser.parse_args().heed.resolve()), 0
-    warnings.simplefilter("ignore", FutureWarning)  # of torch.func
     print(f"{'largest error':38s}" + "".join(f"{column:>10s}" for column in COLUMNS))
-    for name, (options, how) in RUNS.items():
+    for name, options in RUNS.items():
         with tempfile.TemporaryDirectory() as folder:
             run = Path(folder) / "run"
             subprocess.run([heed, *TASK.split(), *options.split(), "--out", run], check=True, stdout=subprocess.DEVNULL)
             c, m = Comparison(heed, run), Model(run)
-            compare_effects(c, m, how), compare_cells(c, m)
+            ids = torch.tensor([ids_of(c.study("--sample", str(i), "--samples", "5", *OF)["tokens"]) for i in range(16)])
+            compare_components(c, m, ids[:SAMPLES]), compare_cells(c, m, ids)
         errors = {column: np.max(e) for column, e in c.found.items() if e}  # NaN if an error is NaN
         bad = [column for column, e in errors.items() if not (e <= BOUND)]
         failed += bool(bad)

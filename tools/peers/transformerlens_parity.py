@@ -11,9 +11,7 @@ A column is the largest error of:
   logits       L for each logit at the last position: the logit minus the mean logit
   values       arrays of arrays.safetensors for which TransformerLens has a hook
   gradients    gradients of L at these arrays
-  scores       scores of heads; TransformerLens has patterns for previous_token, duplicate_token and induction
   patched      shares and jackknife errors of patches of pairs of prompts, in both directions
-  predicted    shares that the gradient predicts
 All errors must be at most 1e-9."""
 import argparse
 import itertools
@@ -28,12 +26,11 @@ import warnings
 from pathlib import Path
 
 import torch
-import transformer_lens.head_detector as detector
 from safetensors.torch import load_file
 from transformer_lens import HookedTransformer, HookedTransformerConfig
 
 BOUND = 1e-9
-COLUMNS = ["logits", "values", "gradients", "scores", "patched", "predicted"]
+COLUMNS = ["logits", "values", "gradients", "patched"]
 TOKENS = "abcdefghij^"  # token i of the task; ^ is never predicted
 TASK = ("train induction --task-vocabulary 10 --task-periods 3..8 --context 24 --layers 2 --d-model 16 "
         "--dtype float64 --steps 80 --lr 0.01 --eval-every 0 --quiet")
@@ -112,34 +109,18 @@ def compare_arrays(model, report, right, wrong, arrays, found):
         if site in cache:
             x = cache[site]
             found["values" if site == name else "gradients"].append(error(ours, x if site == name else x.grad))
-    theirs = [scores_of(cache[f"blocks.{head['layer']}.attn.hook_pattern"][0, head["head"]].detach(), ids[0],
-                        model.cfg.window_size) for head in report["heads"]]
-    for name in theirs[0]:
-        found["scores"].append(error([head[name] for head in report["heads"]], [head[name] for head in theirs]))
-
-
-def scores_of(A, tokens, window):
-    T, names = len(A), ("previous_token", "duplicate_token", "induction")
-    previous, duplicate, induction = (A.sum().item() * detector.compute_head_attention_similarity_score(
-        A, getattr(detector, f"get_{name}_head_detection_pattern")(tokens), exclude_bos=False,
-        exclude_current_token=False, error_measure="mul") for name in names)
-    repeats, keys = sum(int(tokens[i] in tokens[:i]) for i in range(T)), torch.arange(1, T + 1).clamp(max=window or T)
-    entropy = -torch.xlogy(A, A).sum(1)
-    return {"previous_token": previous / (T - 1), "duplicate_token": duplicate / repeats,
-            "induction": induction / repeats, "detect_induction": induction / A.sum(), "entropy": entropy.mean(),
-            "relative_entropy": (entropy / keys.double().log())[keys > 1].mean(),
-            "largest_weight": A.max(1).values.mean(), "first_token": A[1:, 0].mean(),
-            "current_token": A.diagonal()[1:].mean(), "softmax_gain": (A * (1 - A)).sum(1)[keys > 1].mean()}
 
 
 def patches(model, clean_ids, corrupt_ids, objective, denoise):
-    """Returns share, jackknife error and predicted share of each place by name."""
+    """Returns share and jackknife error of each place by name. L of a pair has the sign of its gap."""
     clean, L_clean = run_with_gradients(model, clean_ids, objective)
     corrupt, L_corrupt = run_with_gradients(model, corrupt_ids, objective)
     ids, base, L_base, other, sign = ((corrupt_ids, corrupt, L_corrupt, clean, 1) if denoise else
                                       (clean_ids, clean, L_clean, corrupt, -1))
     used = (L_clean - L_corrupt).abs() >= 0.1 * torch.quantile((L_clean - L_corrupt).abs(), 0.5)
-    gap, total, n, places = (L_clean - L_corrupt)[used], (L_clean - L_corrupt)[used].sum(), int(used.sum()), {}
+    signs = (L_clean - L_corrupt).sign()
+    gap, n, places = (L_clean - L_corrupt).abs()[used], int(used.sum()), {}
+    total = gap.sum()
     by_position, by_head = ["resid_pre", "attn_out", "mlp_out"], ["q", "k", "v", "z", "pattern"]
     for l, site in itertools.product(range(model.cfg.n_layers), by_position + by_head):
         name = f"blocks.{l}.{'attn.' if site in by_head else ''}hook_{site}"
@@ -149,14 +130,13 @@ def patches(model, clean_ids, corrupt_ids, objective, denoise):
                 return x.index_copy(axis, torch.tensor([i]), other[name].select(axis, i).unsqueeze(axis))
             with torch.no_grad():
                 L = objective(model.run_with_hooks(ids, fwd_hooks=[(name, patch)], prepend_bos=False))
-            gain = (sign * (L - L_base))[used]
-            change = ((clean[name] - corrupt[name]) * base[name].grad).select(axis, i).detach()[used].sum()
+            gain = (signs * sign * (L - L_base))[used]
             without = (gain.sum() - gain) / (total - gap)
             jackknife = ((n - 1) / n * ((without - without.mean()) ** 2).sum()).sqrt()
             group = model.cfg.n_heads // base[name].shape[axis]  # of heads that share keys and values
             heads = f"{i * group}" + (f"-{i * group + group - 1}" if group > 1 else "")
             label = f"L{l}H{heads} {site}" if site in by_head else f"L{l} {site} at {i}"
-            places[label] = [gain.sum() / total, jackknife, change / total]
+            places[label] = [gain.sum() / total, jackknife]
     return places
 
 
@@ -168,20 +148,20 @@ def compare_patches(model, study, file, found):
         corrupt = clean[:at] + random.choice(TOKENS[:10].replace(clean[at], "")) + clean[at + 1:]
         pairs.append((clean, corrupt, *random.sample(TOKENS[:10], 2)))
     file.write_text("".join("\t".join(pair) + "\n" for pair in pairs))
-    report = study("--prompt", "abcab", "--samples", "2", "--pairs", str(file))
+    report = study("--prompt", "abcab", "--samples", "5", "--pairs", str(file))
     clean, corrupt = (torch.cat([ids_of("^" + pair[i]) for pair in pairs]) for i in (0, 1))
     rows, right, wrong = range(len(pairs)), *([TOKENS.index(pair[i]) for pair in pairs] for i in (2, 3))
     for title, denoise in [("denoise", True), ("noise", False)]:
         theirs = patches(model, clean, corrupt, lambda x: x[rows, -1, right] - x[rows, -1, wrong], denoise)
-        ours = {row[0]: row[1:4] for row in table(report, "patching", title)}
+        ours = {row[0]: row[1:3] for row in table(report, "patching", title)}
         names = sorted(ours.keys() | theirs.keys())
-        for i, column in enumerate(["patched", "patched", "predicted"]):
-            found[column].append(error(*([x.get(n, [math.nan] * 3)[i] for n in names] for x in (ours, theirs))))
+        for i in range(2):
+            found["patched"].append(error(*([x.get(n, [math.nan] * 2)[i] for n in names] for x in (ours, theirs))))
 
 
 def compare_logits(model, study, prompt, found):
     theirs = model(ids_of("^" + prompt), prepend_bos=False)[0, -1]
-    ours = [study("--prompt", prompt, "--of", f"logit:{c}", "--samples", "2")["value"] for c in TOKENS[:10]]
+    ours = [study("--prompt", prompt, "--of", f"logit:{c}", "--samples", "5")["value"] for c in TOKENS[:10]]
     found["logits"].append(error(ours, theirs - theirs.mean()))
 
 
@@ -194,14 +174,14 @@ def compare(heed, options, folder):
         command = [heed, "study", run, *arguments, "--json"]
         return json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
     right, wrong = random.sample(TOKENS[:10], 2)
-    report = study("--prompt", prompt, "--of", f"diff:{right}-{wrong}", "--samples", "2")
+    report = study("--prompt", prompt, "--of", f"diff:{right}-{wrong}", "--samples", "5")
     compare_arrays(model, report, right, wrong, load_file(run / "study/arrays.safetensors"), found)
     with torch.no_grad():
         compare_logits(model, study, prompt, found)
     try:
         compare_patches(model, study, folder / "pairs.tsv", found)
     except subprocess.CalledProcessError:  # heed has printed the reason
-        found["patched"] = found["predicted"] = [math.nan]
+        found["patched"] = [math.nan]
     return {column: torch.tensor(errors, dtype=torch.float64).max().item() for column, errors in found.items()}
 
 

@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include "nn/nn.h"
-#include "nn/study/measured_heads.h"
 #include "tests/support/catch.h"
 #include "tests/support/disk.h"
 #include "tests/support/studies.h"
@@ -45,10 +44,9 @@ struct Checkpoints {
                      {{"step", std::to_string(step)}, {"recipe", recipe}});
   }
   std::vector<CheckpointFile> files() const { return RunFolder(folder.path()).checkpoints(); }
-  OverTime study(const OverTimeSubject& subject = {
-                     two_cycles(), {Objective::kLogOdds}, two_cycles()}) const {
+  OverTime study(const Objective& objective = {Objective::kLogLikelihood}) const {
     Transformer model(small_options());
-    return over_time(model, files(), subject);
+    return over_time(model, files(), {two_cycles(), next_donors(two_cycles()), 0}, objective);
   }
 };
 
@@ -70,67 +68,53 @@ TEST_CASE("checkpoints are sorted by step; other files and an unreadable directo
   CHECK_THROWS_AS(RunFolder(empty.path()).checkpoints(), IoError);
 }
 
-TEST_CASE("numbers are those of each checkpoint; L may be on other sequences than the losses") {
+TEST_CASE("numbers are those of each checkpoint, with the first donor of each sequence") {
   const Checkpoints c;
   for (const std::int64_t step : {0, 10, 20}) c.write(fmt::format("{:06}.safetensors", step), step);
-  const Batch evaluation = two_cycles();
-  for (const OverTimeSubject& subject :
-       {OverTimeSubject{evaluation, {Objective::kLogOdds}, evaluation},
-        OverTimeSubject{
-            batch_of({{1, 2, 0, 1}}), {Objective::kDifference, 1, 2, {3}}, evaluation}}) {
-    const OverTime all = c.study(subject);
-    CHECK(all.sequences == subject.batch.inputs.size(0));
-    auto next = all.numbers.begin();
-    for (const std::int64_t step : {0, 10, 20}) {
-      const auto has = [&](HeadIndex place, std::string_view quantity, double expected) {
-        CAPTURE(step, place.layer, place.head, quantity);
-        REQUIRE(next != all.numbers.end());
-        CHECK((next->step == step && next->place == place && next->quantity == quantity));
-        if (!std::isnan(expected) || !std::isnan(next->value))
-          CHECK(next->value == Approx(expected).epsilon(1e-12).margin(1e-14));
-        ++next;
+  const Batch batch = two_cycles();
+  for (const Objective& objective :
+       {Objective{Objective::kLogLikelihood}, Objective{Objective::kDifference, 1, 2, {3}}}) {
+    const OverTime all = c.study(objective);
+    REQUIRE((all.components.size() == 8 && all.resid.size() == 3));
+    for (std::size_t i = 0; i < 3; ++i) {
+      const Transformer model = model_at(std::int64_t(i) * 10);
+      const BaseRun run(model, batch, objective);
+      const Donors donors = next_donors(batch).first();
+      const ComponentStudy expected = study_components(run, donors, kSmallestEffect, false);
+      const auto same = [](double x, double y) {
+        CHECK(x == Approx(y).epsilon(1e-12).margin(1e-13));
       };
-      const Transformer model = model_at(step);
-      const Study expected = heed::nn::study(model, subject.batch, subject.objective);
-      has({-1, -1}, "value", expected.value);
-      has({-1, -1}, "loss",
-          mean(objective_values(model(evaluation.inputs), evaluation, {})).item());
+      same(all.value[i], effect_of(run.values, run.counts).mean);
       // 9 of the 12 positions count in the accuracy: all except 0, 1 and 6.
-      const auto losses = cross_entropy(model(evaluation.inputs), evaluation.targets,
-                                        {.reduction = Reduction::kNone})
-                              .to_vector<double>();
-      double sum = 0;
-      for (std::size_t i = 0; i < 12; ++i)
-        if (i != 0 && i != 1 && i != 6) sum += losses[i];
-      has({-1, -1}, "counted_loss", sum / 9);
-      has({-1, -1}, "optimal_loss", 0.5);
-      for (std::size_t l = 0; l < expected.layers.size(); ++l) {
-        const LayerStudy& layer = expected.layers[l];
-        has({std::int64_t(l), -1}, "resid_pre_grad", mean_norm(layer.resid_pre_grad));
-        has({std::int64_t(l), -1}, "resid_post_grad", mean_norm(layer.resid_post_grad));
+      const auto losses =
+          cross_entropy(model(batch.inputs), batch.targets, {.reduction = Reduction::kNone})
+              .to_vector<double>();
+      double sum = 0, counted = 0;
+      for (std::size_t k = 0; k < 12; ++k) {
+        sum += losses[k];
+        if (k != 0 && k != 1 && k != 6) counted += losses[k];
       }
-      const MeasuredHeads measured =
-          measure_heads({model, subject.batch, subject.objective},
-                        replacement(model, evaluation, Ablation::kMean), EffectParts::kMeasured);
-      for (std::size_t i = 0; i < 6; ++i)
-        for (const HeadQuantity& q : head_quantities())
-          if (q.is_over_time())
-            has(expected.heads[i], q.name,
-                (q.source == q.kStudy ? expected.heads : measured.reports)[i][q.quantity]);
+      same(all.loss[i], sum / 12), same(all.counted_loss[i], counted / 9);
+      if (objective.is_of_targets()) same(all.value[i], -counted / 9);
+      for (std::size_t k = 0; k < 8; ++k) {
+        const ComponentCurves& curves = all.components[k];
+        CHECK((curves.name == expected.rows[k].place && curves.head.has_value() == (k < 6)));
+        same(curves.effect[i], expected.rows[k].effect.mean);
+        same(curves.accuracy[i], expected.rows[k].effect.accuracy);
+        same(curves.path[i], expected.rows[k].path);
+        CHECK(std::isnan(curves.passes[i]) == (k >= 6));
+        if (k < 6) same(curves.passes[i], expected.attribution.flow.passes[k]);
+        CHECK_FALSE((curves.score[i] < 0 || curves.score[i] > 1 + 1e-9));
+      }
+      same(all.resid[2][i], expected.attribution.flow.resid[2]);
     }
-    CHECK(next == all.numbers.end());
   }
 }
 
-// Returns a study whose checkpoints have these values of "loss" and "counted_loss".
+// Returns a study whose checkpoints have these losses.
 OverTime with_losses(const std::vector<std::int64_t>& steps, const std::vector<double>& losses,
                      const std::vector<double>& counted) {
-  OverTime study{.steps = steps};
-  for (std::size_t i = 0; i < steps.size(); ++i) {
-    study.numbers.push_back({steps[i], {-1, -1}, "loss", losses[i]});
-    study.numbers.push_back({steps[i], {-1, -1}, "counted_loss", counted[i]});
-  }
-  return study;
+  return {.steps = steps, .loss = losses, .counted_loss = counted};
 }
 
 TEST_CASE("the steepest fall uses the counted loss per step, or the whole loss if none counts") {

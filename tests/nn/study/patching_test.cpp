@@ -1,5 +1,4 @@
-// Tests of activation patching. Effects are compared with hand-written replacements, and estimates
-// with finite differences.
+// Tests of activation patching against hand-written replacements.
 #include "nn/lab.h"
 #include "tests/support/catch.h"
 #include "tests/support/layouts.h"
@@ -13,12 +12,11 @@ using namespace heed::nn::testing;
 
 const std::vector<std::int64_t> kClean{0, 3, 1, 3, 6, 2}, kCorrupt{0, 5, 1, 3, 4, 2};
 
-// Returns L of the sequence `into` if the value at one place of a site is moved by `share` of the
-// way to the value in the run on `from`. A place is a head if `site` contains
-// "attn.hook", and otherwise a position.
+// Returns L of the sequence `into` with the value at one place of a site of the run on `from`. A
+// place is a head if `site` contains "attn.hook", and otherwise a position.
 double patched_by_hand(const Transformer& model, const std::string& site,
                        const std::vector<std::int64_t>& from, const std::vector<std::int64_t>& into,
-                       std::int64_t place, const Objective& o, double share = 1) {
+                       std::int64_t place, const Objective& o) {
   Probe recording, replacing;
   recording.record(site);
   model(batch_of({from}).inputs, {.probe = &recording});
@@ -28,9 +26,7 @@ double patched_by_hand(const Transformer& model, const std::string& site,
     const Tensor y = contiguous(x.detach() + 0.0);
     const NoGrad guard;
     const std::int64_t axis = by_head && !site.ends_with("pattern") ? 2 : 1;
-    const Tensor here = select(y, axis, place);
-    copy_(here, share == 1 ? select(other, axis, place)
-                           : here + share * (select(other, axis, place) - here));
+    copy_(select(y, axis, place), select(other, axis, place));
     return y;
   });
   return objective_values(model(batch_of({into}).inputs, {.probe = &replacing}), batch_of({kClean}),
@@ -38,7 +34,7 @@ double patched_by_hand(const Transformer& model, const std::string& site,
       .item();
 }
 
-TEST_CASE("the gain of every place in both directions equals a hand-written patch") {
+TEST_CASE("the share of every place in both directions equals a hand-written patch") {
   for (const auto& [name, options] : studied_models()) {
     const Transformer model = random_model(options);
     for (const Objective& o : {kDiff, Objective{}}) {
@@ -52,72 +48,66 @@ TEST_CASE("the gain of every place in both directions equals a hand-written patc
       CHECK(p.left_out == 0);
       const double gap = p.clean - p.corrupt;
       const auto kv = std::size_t(model.options.attention.kv_heads);
-      CHECK(p.denoise.gains.size() == 2 * (6 * (options.mlp ? 3 : 2) + 3 * 3 + 2 * kv));
-      REQUIRE(p.noise.gains.size() == p.denoise.gains.size());
+      CHECK(p.denoise.size() == 2 * (6 * (options.mlp ? 3 : 2) + 3 * 3 + 2 * kv));
+      REQUIRE(p.noise.size() == p.denoise.size());
       for (std::size_t i = 0; i < p.places.size(); ++i) {
-        const auto& [site_in_block, by_head, layer, column, width] = p.places[i];
-        const Evidence &into_corrupt = p.denoise.gains[i], &into_clean = p.noise.gains[i];
-        CAPTURE(into_corrupt.place);
-        CHECK((into_clean.place == into_corrupt.place && into_clean.effect.sequences == 1));
-        const std::string site = block_site(layer, site_in_block);
-        const double denoised = patched_by_hand(model, site, kClean, kCorrupt, column, o),
-                     noised = patched_by_hand(model, site, kCorrupt, kClean, column, o);
-        CHECK(std::abs(into_corrupt.effect.mean - (denoised - p.corrupt)) <= 1e-11);
-        CHECK(std::abs(into_clean.effect.mean - (p.clean - noised)) <= 1e-11);
-        CHECK(p.denoise.shares[i].effect.mean == Approx(into_corrupt.effect.mean / gap));
-        CHECK(p.noise.shares[i].predicted() == Approx(into_clean.predicted() / gap));
-        CHECK(std::isnan(p.noise.shares[i].effect.standard_error));
+        const Patching::Place& place = p.places[i];
+        CAPTURE(place.name());
+        const std::string site = block_site(place.layer, place.site);
+        const double denoised = patched_by_hand(model, site, kClean, kCorrupt, place.column, o),
+                     noised = patched_by_hand(model, site, kCorrupt, kClean, place.column, o);
+        CHECK(p.denoise[i].mean == Approx((denoised - p.corrupt) / gap).epsilon(1e-9).margin(1e-9));
+        CHECK(p.noise[i].mean == Approx((p.clean - noised) / gap).epsilon(1e-9).margin(1e-9));
+        CHECK(std::isnan(p.noise[i].standard_error));
       }
+      const Patching heads = patching(model, batch_of({kClean}), batch_of({kCorrupt}), o, true);
+      CHECK(heads.places.size() == 2 * (3 * 3 + 2 * kv));
     }
   }
 }
 
-// L(a) is L if the activation at one place is x + a (y - x), where y is its value in the other run.
-// The prediction must be the derivative of L(a) at a = 0.
-TEST_CASE("predictions are the derivatives of L along the patch, in both directions") {
-  const Transformer model = random_model(small_options());
-  const Patching p = patching(model, batch_of({kClean}), batch_of({kCorrupt}), kDiff);
-  const double h = 1e-4;
-  for (std::size_t i = 0; i < p.places.size(); ++i) {
-    const Patching::Place& place = p.places[i];
-    const std::string site = block_site(place.layer, place.site);
-    CAPTURE(site, place.column);
-    const auto slope = [&](const auto& from, const auto& into) {
-      return (patched_by_hand(model, site, from, into, place.column, kDiff, h) -
-              patched_by_hand(model, site, from, into, place.column, kDiff, -h)) /
-             (2 * h);
-    };
-    CHECK(std::abs(p.denoise.gains[i].predicted() - slope(kClean, kCorrupt)) <= 1e-6);
-    CHECK(std::abs(p.noise.gains[i].predicted() + slope(kCorrupt, kClean)) <= 1e-6);
-  }
-  for (const NamedTensor& w : parameters(model)) CHECK(!w.tensor.grad().defined());
-}
-
-TEST_CASE("shares over pairs are ratios of sums with jackknife errors") {
+TEST_CASE("shares over pairs are ratios of sums; gaps of both signs do not cancel") {
   // Leaving out one pair gives 3/4, 4/3 and 5/5: their mean is 37/36.
   const Effect r = ratio_of_sums({3, 2, 1}, {2, 3, 1});
   CHECK(r.mean == Approx(1));
   const double mean = 37.0 / 36, a = 3.0 / 4 - mean, b = 4.0 / 3 - mean, c = 1 - mean;
   CHECK(r.standard_error == Approx(std::sqrt(2.0 / 3 * (a * a + b * b + c * c))));
   const Transformer model = random_model(small_options());
-  const std::vector<std::vector<std::int64_t>> clean{
-      kClean, {1, 2, 6, 4, 0, 3}, {6, 5, 4, 3, 2, 1}},
-      corrupt{kCorrupt, {1, 2, 6, 4, 0, 4}, {6, 5, 4, 3, 2, 1}};
-  const Patching all = patching(model, batch_of(clean), batch_of(corrupt), kDiff);
-  CHECK(all.noise.gains[0].effect.sequences == 2);
-  CHECK(all.left_out == 1);  // equal prompts
-  double gap = 0;
-  std::vector<double> gains(all.places.size(), 0);
-  for (std::size_t i = 0; i < 2; ++i) {
-    const Patching one = patching(model, batch_of({clean[i]}), batch_of({corrupt[i]}), kDiff);
-    gap += one.clean - one.corrupt;
-    for (std::size_t j = 0; j < gains.size(); ++j) gains[j] += one.denoise.gains[j].effect.mean;
+  const std::vector<std::vector<std::int64_t>> one{kClean, {1, 2, 6, 4, 0, 3}, {6, 5, 4, 3, 2, 1}},
+      other{kCorrupt, {1, 2, 6, 4, 0, 4}, {6, 5, 4, 3, 2, 1}};
+  const Patching there = patching(model, batch_of(one), batch_of(other), kDiff),
+                 back = patching(model, batch_of(other), batch_of(one), kDiff);
+  CHECK((there.left_out == 1 && there.noise[0].sequences == 2));  // equal prompts
+  // A pair whose prompts are exchanged has the other gap; together they have the shares of both.
+  std::vector<std::vector<std::int64_t>> mixed_clean = one, mixed_corrupt = other;
+  std::swap(mixed_clean[1], mixed_corrupt[1]);
+  const Patching mixed = patching(model, batch_of(mixed_clean), batch_of(mixed_corrupt), kDiff);
+  std::vector<double> sizes, gains(there.places.size(), 0);
+  double total = 0;
+  for (const std::size_t i : {0, 1}) {
+    const Patching pair =
+        patching(model, batch_of({mixed_clean[i]}), batch_of({mixed_corrupt[i]}), kDiff);
+    const double size = std::abs(pair.clean - pair.corrupt);
+    for (std::size_t k = 0; k < gains.size(); ++k) gains[k] += size * pair.denoise[k].mean;
+    total += size;
   }
-  for (std::size_t j = 0; j < gains.size(); ++j) {
-    CHECK(all.denoise.gains[j].effect.mean == Approx(gains[j] / 2).margin(1e-12));
-    CHECK(all.denoise.shares[j].effect.mean == Approx(gains[j] / gap).margin(1e-12));
-    CHECK(!std::isnan(all.denoise.shares[j].effect.standard_error));
+  for (std::size_t k = 0; k < gains.size(); ++k) {
+    CHECK(there.denoise[k].mean == Approx(back.noise[k].mean).epsilon(1e-9).margin(1e-12));
+    CHECK(mixed.denoise[k].mean == Approx(gains[k] / total).epsilon(1e-9).margin(1e-12));
   }
+  // L of pairs with two named tokens: the prompts that the model gets wrong are counted.
+  const Tensor logits = select(model(batch_of({kClean}).inputs), 1, 5);
+  const auto best = argmax(logits, -1).to_vector<std::int64_t>()[0];
+  const auto tokens = [](std::int64_t token) {
+    std::vector<std::int64_t> all(6, kIgnored);
+    all.back() = token;
+    return from_data(all, {1, 6});
+  };
+  const Objective right{
+      .kind = Objective::kPair, .right = tokens(best), .wrong = tokens((best + 1) % 7)},
+      wrong{.kind = Objective::kPair, .right = tokens((best + 1) % 7), .wrong = tokens(best)};
+  CHECK(patching(model, batch_of({kClean}), batch_of({kCorrupt}), right).wrong_clean == 0);
+  CHECK(patching(model, batch_of({kClean}), batch_of({kCorrupt}), wrong).wrong_clean == 1);
 }
 
 TEST_CASE("pairs of different lengths or without a gap are errors") {

@@ -1,4 +1,4 @@
-// Tests of head scores on patterns with known scores, of dL/dS, and of the value of a study.
+// Tests of the arrays of a study: dL/dS, the value of the study, and errors.
 #include "nn/lab.h"
 #include "tests/support/catch.h"
 #include "tests/support/layouts.h"
@@ -11,35 +11,6 @@ using namespace heed::autograd;
 using namespace heed::nn;
 using namespace heed::nn::testing;
 using namespace heed::autograd::testing;
-
-constexpr std::int64_t kTokens[] = {0, 1, 2, 0, 1, 2};  // a block of three tokens, repeated once
-
-TEST_CASE("a head that does exactly one thing has the score 1 for it") {
-  const struct {
-    std::int64_t (*key_of)(std::int64_t query);
-    Quantity one, zero;
-  } heads[] = {{[](std::int64_t i) { return i > 0 ? i - 1 : 0; }, kPreviousToken, kDuplicateToken},
-               {[](std::int64_t i) { return i >= 3 ? i - 3 : i; }, kDuplicateToken, kInduction},
-               {[](std::int64_t i) { return i >= 3 ? i - 2 : i; }, kInduction, kPreviousToken}};
-  for (const auto& [key_of, one, zero] : heads) {
-    std::vector<double> pattern(36, 0.0);
-    for (std::int64_t i = 0; i < 6; ++i) pattern[std::size_t(i * 6 + key_of(i))] = 1;
-    const HeadReport r = head_scores(pattern, kTokens);
-    CHECK((r[one] == 1 && r[zero] == 0 && r[kEntropy] == 0));
-  }
-}
-
-TEST_CASE(
-    "weights on several copies are added; uniform rows have entropy log T; no repeat gives NaN") {
-  const std::int64_t same[] = {7, 7, 7};
-  const std::vector<double> third(9, 1.0 / 3);
-  const HeadReport r = head_scores(third, same);
-  CHECK(r[kEntropy] == Approx(std::log(3.0)));
-  CHECK(r[kDuplicateToken] == Approx((1 + 2) / 3.0 / 2));  // queries 1 and 2 have copies
-  const std::int64_t distinct[] = {1, 2, 3};
-  CHECK(std::isnan(head_scores(third, distinct)[kInduction]));
-  CHECK_THROWS_WITH(head_scores(third, kTokens), "head_scores: needs 6 x 6 weights, got 9");
-}
 
 struct Studied {
   Transformer model;
@@ -84,7 +55,6 @@ TEST_CASE("the value of a study is that of the objective, and .grad does not cha
   CHECK(s.value == Approx(logits.at({0, 5, 4}) - logits.at({0, 5, 2})).epsilon(1e-12));
   const Tensor loss = cross_entropy(logits, t.one.targets);
   CHECK(study(t.model, t.one, {}).value == Approx(loss.item()).epsilon(1e-12));
-  CHECK((s.heads.size() == 6 && HeadIndex(s.heads[4]) == HeadIndex{1, 1} && s.heads[0][kDv] > 0));
   for (const NamedTensor& p : parameters(t.model)) CHECK(!p.tensor.grad().defined());
   // The study must also not change .grad between backward() and the step of the optimizer, where a
   // training callback may call it.

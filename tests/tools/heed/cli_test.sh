@@ -225,7 +225,7 @@ for i in $(seq 60); do echo "line $i: the quick brown fox, naïve café"; done >
 expect 0 train --text text.txt "${tiny[@]}" --context 16 --steps 4 --out text-run --quiet
 out_has "characters right"
 expect 0 generate text-run --prompt "naïve" --tokens 20; out_has "naïve"
-expect 0 study text-run --prompt "naï" --of "diff:ï-n"; out_has "L0H0"  # --prompt does not need the text file
+expect 0 study text-run --prompt "naï" --of "diff:ï-n"; out_has "diff:ï-n"  # --prompt does not need the text file
 refuses 2 "too few for context" train --text text.txt --context 512
 mkdir -p 'a #"\b'
 cp text.txt 'a #"\b/text.txt'

@@ -202,7 +202,10 @@ TEST_CASE("--json of every mode has the keys that help lists; text has 80 column
 TEST_CASE("tables have 80 columns, for long names and many heads") {
   if (skips(kSanitized, "takes minutes with a sanitizer")) return;
   const Place place;
-  const std::string name = "runs/" + std::string(60, 'n'), text = " --text text.txt --context 3",
+  std::ofstream long_text("long.txt");
+  for (int i = 0; i < 99; ++i) long_text << "line " << i << "\n";
+  long_text.close();
+  const std::string name = "runs/" + std::string(60, 'n'), text = " --text long.txt --context 3",
                     train = "train --batch 4 --steps 2 --eval-batch 4 --quiet --out ",
                     compare = "compare runs/a " + name + "1 " + name + "2 --out c";
   for (const std::string& words : std::vector<std::string>{

@@ -19,7 +19,7 @@ while read -r -a options; do
   expect 0 eval $run
   expect 0 generate $run --prompt abcd
   expect 0 study $run --out study$number --json
-  out_has '"heads"'
+  out_has '"components"'
   expect 0 train --config $run/config.toml --out again$number --quiet
   same $run/model.safetensors again$number/model.safetensors
 done << END

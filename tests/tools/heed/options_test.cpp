@@ -79,7 +79,7 @@ const std::map<std::string, std::vector<BadValue>>& bad_texts() {
         {"m.jpg", kUsage, {"m.safetensors"}}}},
       {"study out", {{"file.txt", kUsage, {kRun}, "file.txt"}}},
       {"study keep", {{"L0", kUsage, {kRun}}, {"all", kUsage, {kRun}}}},
-      {"study cut", {{"L0H0", kUsage, {kRun}}, {"L0H0[1,99]", kUsage, {kRun}}}},
+      {"study block", {{"L0H0", kUsage, {kRun}}, {"L0H0[1,99]", kUsage, {kRun}}}},
       {"study edge", {{"L0H0", kUsage, {kRun}}, {"embed:K:L0H0:logits", kUsage, {kRun}}}},
       {"study pairs",
        {{"missing.txt", kInputOutput, {kRun}, "missing.txt"}, {"file.txt", kUsage, {kRun}}}},

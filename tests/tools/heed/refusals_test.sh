@@ -98,11 +98,12 @@ has no corruptions; give pairs with --pairs :: study runs/reverse-1 --corruption
 --at: needs positions from 0 to :: study runs/reverse-1 --of logit:a --at 99
 give only one of them :: study runs/reverse-1 --prompt ab --sample 1
 --sample: needs 0 to :: study runs/reverse-1 --sample 99999999
---show: 'path' is not one of all, heads, sets, pairs, edges, cells :: study runs/reverse-1 --show path
+--show: 'path' is not one of all, components, gradient, sets, edges, cells :: study runs/reverse-1 --show path
 an edge has one receiver; remove what follows L0H0 :: study runs/reverse-1 --edge embed:V:L0H0:logits
 is not a component :: study runs/reverse-1 --ablate L0H0,MLP
-give only one; add --samples 2 or more :: study runs/reverse-1 --sample 1 --ablate L0H0 --ablation resample
-give --samples 2 or more :: study runs/reverse-1 --ablate L0H0 --ablation resample --samples 1
+needs at least 5, because each sequence has 4 donors; got 1 :: study runs/reverse-1 --ablate L0H0 --samples 1
+use logprob, or diff:A-B for two named tokens :: study runs/reverse-1 --of margin
+--block prevents queries from attending to keys :: study runs/reverse-1 --cut L0H0[1,1]
 so that positions correspond :: study text-run --prompt "quick" --corrupt "qui"
 --format: 'pdf' is not one of png or svg :: study runs/reverse-1 --format png,pdf
 heed plot needs FILE :: plot

@@ -39,31 +39,34 @@ TEST_CASE("the JSON of a section has all rows, and null for a number that is not
       R"("edges":[{"from":0,"to":1,"name":"a:b","value":-6.5}]}}])");
 }
 
-TEST_CASE("a table of evidence has effects, predictions and marks, the largest effect first") {
-  const std::vector<nn::Evidence> rows = {
-      {"L0H1", {0.001, 0.01, 32}, {{"gradient", {0}}}, nn::Effect{2}},
-      {"L0MLP", {-0.5, 0.01, 32}, {{"gradient", {0.4}}, {"softmax exact", {-0.4}}}},
-      {"L0H0", {0.01, 0.01, 32}, {}}};
-  const nn::Judgement judgement = nn::judge(rows, 0.1);
-  const Table sorted = evidence_table("component", rows, judgement, true, true);
+TEST_CASE("a table of evidence has effects and predictions, the largest effect first") {
+  std::vector<nn::Evidence> rows = {{"L0H1", {0.001, 0.01, 32}, 0.5, 0},
+                                    {"L0MLP", {-0.5, 0.01, 32, 0.03, 0.75}, -0.4, 0.1},
+                                    {"embed:V:L0H0", {0.2, 0.01, 32}, 0.3, 0.001, true}};
+  const nn::Judgement judgement = nn::judge(rows);
+  const Table sorted = evidence_table("component", rows, judgement);
   const auto text = [&](std::size_t row, const char* column) {
     const auto found = std::ranges::find(sorted.columns, column, &Column::name);
     return sorted.rows[row][std::size_t(found - sorted.columns.begin())].dump();
   };
-  CHECK(text(0, "component") == "\"L0H1\"");
-  CHECK(text(0, "needed") == "0.001");
-  CHECK(text(0, "suffices") == "2.0");
-  CHECK(text(0, "mark") == "\"redundant\"");
-  CHECK(text(1, "error") == "0.01");
-  CHECK(text(1, "suffices") == "null");
-  CHECK(text(1, "gradient") == "0.4");
-  CHECK(text(1, "softmax exact") == "-0.4");
-  CHECK(text(1, "mark") == "\"reversed\"");
-  CHECK(text(2, "gradient") == "null");
-  CHECK(evidence_table("component", rows, judgement, false, false).rows[0].back().dump() == "null");
-  CHECK(finding_of(rows, judgement) == "L0MLP -0.5, 3 rows");
-  CHECK(finding_of(rows, nn::judge(rows, HUGE_VAL)) == "not judged, 3 rows");
-  CHECK(finding_of({rows[0]}, nn::judge({rows[0]}, 1)) == "nothing that counts, 1 row");
+  CHECK(text(0, "component") == "\"L0MLP\"");
+  CHECK(text(0, "effect") == "-0.5");
+  CHECK(text(0, "error") == "0.01");
+  CHECK(text(0, "donors") == "0.03");
+  CHECK(text(0, "accuracy") == "0.75");
+  CHECK(text(0, "path") == "-0.4");
+  CHECK(text(0, "gradient") == "0.1");
+  CHECK(text(1, "note") == "\"off-distribution\"");
+  CHECK(text(2, "donors") == "null");
+  CHECK(finding_of(rows, judgement, 3) == "L0MLP -0.5, the largest of all 3");
+  CHECK(finding_of(rows, judgement, 9) == "L0MLP -0.5, the largest of the 3 measured of 9");
+  CHECK(agreement_text(judgement) ==
+        "For the 2 that count, the gradient at the model is -0.098 times the effect (1 wrong "
+        "signs, 0 "
+        "within a factor of 3); along the path 1.1 times the effect (0 wrong signs, 2 within a "
+        "factor "
+        "of 3).");
+  CHECK(agreement_text(nn::judge(rows, HUGE_VAL)).empty());
 }
 
 }  // namespace

@@ -71,7 +71,7 @@ TEST_CASE("hidden cells are masked, and the scale ends at 1 or at the largest vi
   const nn::Study& s = windowed_study();
   const auto scores = s.by_layer(&nn::LayerStudy::scores);
   for (const nn::MapQuantity& quantity : nn::map_quantities()) {
-    INFO(quantity.title);
+    INFO(quantity.file);
     const auto maps = s.by_layer(quantity.values);
     const plot::HeatmapGrid grid = study_grid(quantity, maps, scores, texts());
     REQUIRE(grid.panels.size() == 4);
@@ -106,10 +106,10 @@ TEST_CASE("pictures have the maps of all heads, and their metadata name the sour
   const PictureSource source{"runs/first", "crc32c 01234567", {"png", "svg"}};
   ResultFolder result(folder.path(), "");
   const auto files = draw_pictures(result, map_pictures(s, texts()), source);
-  REQUIRE(files.size() == 8);
+  REQUIRE(files.size() == 6);
   const auto scores = s.by_layer(&nn::LayerStudy::scores);
-  for (const nn::MapQuantity& quantity : nn::map_quantities().first(4)) {
-    const std::string stem{quantity.picture.file};
+  for (const nn::MapQuantity& quantity : nn::map_quantities()) {
+    const std::string stem{quantity.file};
     INFO(stem);
     const auto maps = s.by_layer(quantity.values);
     const plot::HeatmapGrid grid = study_grid(quantity, maps, scores, texts());
@@ -164,7 +164,7 @@ TEST_CASE("the pictures of README.md equal drawings of their arrays, pixel by pi
     const auto scores = layers_of(stored, "hook_attn_scores");
     const plot::HeatmapGrid grid =
         name == "study"
-            ? study_grid(nn::map_quantities()[3], layers_of(stored, "hook_attn_scores_grad"),
+            ? study_grid(nn::map_quantities()[2], layers_of(stored, "hook_attn_scores_grad"),
                          scores, texts_of(stored))
             : attention_grid(layers_of(stored, "hook_pattern"), scores, texts_of(stored).tokens,
                              stored.metadata.at("title"));

@@ -208,7 +208,7 @@ class Failures(Place):
 
     def test_warnings_are_shown(self):
         with contextlib.redirect_stderr(io.StringIO()) as stderr:
-            self.run_.study(prompt="abcab", show="patching")
+            self.run_.study(prompt="abcab", show="sets")
         self.assertIn("heed: warning: ", stderr.getvalue())
 
     def test_import_is_fast(self):
@@ -226,8 +226,9 @@ class Studies(Place):
         folder = pathlib.Path("runs/a/study").absolute()
         self.assertEqual((study.directory, {*study.files}), (folder, {*folder.iterdir()}))
         self.assertEqual({p.suffix for p in study.pictures}, {".png", ".svg"})
-        self.assertEqual([r["component"] for r in study.sections["heads"]], ["L0H0", "L0H1", "L1H0", "L1H1"])
-        self.assertEqual(study.sections["heads"][2]["needed"], study.json["heads"][2]["needed"])
+        self.assertEqual([r["component"] for r in study.sections["gradient"]], ["L0H0", "L0H1", "L1H0", "L1H1"])
+        effects = {r["component"]: r["effect"] for r in study.sections["components"]}
+        self.assertEqual(effects["L1H0"], study.sections["gradient"][2]["effect"])
         self.assertEqual(study.sentences, [c["text"] for c in study.json["claims"]])
         self.assertIn(study.sentences[0], repr(study))
         pattern, scores = (study.arrays[f"blocks.1.attn.hook_{name}"] for name in ("pattern", "attn_scores"))

@@ -37,6 +37,8 @@ constexpr Row kRemoved[] = {
     {"verify", "each command verifies the checksum of a run that it reads"},
     {"--circuits", "examples/python computes QK and OV circuits with NumPy"},
     {"--clip-value", "--clip limits the global norm of the gradient"},
+    {"--cut",
+     "--block prevents queries from attending to keys; --show cells has what flows through cells"},
     {"--csv", "--json prints all numbers"},
     {"--dry-run", "--print-config prints the configuration, parameters and FLOP per token"},
     {"--overwrite", "each result has a new directory; --out names it"},

@@ -4,43 +4,78 @@
 
 #include <algorithm>
 
-#include "autograd/base/text.h"
-#include "tools/heed/study/analysis.h"
+#include "nn/study/run_effects.h"
+#include "nn/train/evaluate.h"
+#include "tools/heed/find_run.h"
 
 namespace heed {
 namespace {
 
-std::vector<const Analysis*>& registered() {
-  static std::vector<const Analysis*> all;
-  return all;
+constexpr double kMostWork = 3e12;  // of the components, unless --ablate all is given: about 30 s
+
+// Estimates the operations of study_components(). A pass with a replacement starts at its layer, on
+// average in the middle of the model.
+double components_work(const StudySample& s) {
+  const nn::Transformer& model = s.run.model();
+  const auto components = double(nn::all_components(model.options).size());
+  const auto donors = double(s.donors.rows.size());
+  const double heads = double(model.options.layers * model.options.attention.heads);
+  const double pairs = heads <= double(nn::kMostPairedHeads) ? heads * (heads - 1) / 2 * donors : 0;
+  const double passes = (components * (donors + 2) + pairs) / 2 + 2 * donors;
+  return passes * double(s.run.values.size()) * nn::pass_work(model, s.run.batch.inputs.size(1)) +
+         std::min(nn::attribution_work(s.run, s.donors, {}), nn::kStudyWork);
+}
+
+// Returns L on sequences of the task. Without --samples, given tokens and positions belong to the
+// sequence shown alone, so they are not used here.
+nn::Objective task_objective(const StudyOptions& o, const Subject& s, const nn::Batch& batch) {
+  nn::Objective objective = s.objective;
+  const bool chosen = o.samples > 0;
+  if (!chosen || o.at.empty()) objective.positions.clear();
+  if (o.of.empty() || (!chosen && !objective.is_of_targets()))
+    return {nn::Objective::kLogLikelihood, 0, 0, objective.positions};
+  if (!objective.is_of_targets() && objective.positions.empty()) {
+    if (s.info().stop)
+      usage_error(
+          "--samples: sequences of {} end at different positions; give --at, --of logprob or --of "
+          "loss",
+          s.info().name);
+    objective.positions = {batch.inputs.size(1) - 1};
+  }
+  return objective;
 }
 
 }  // namespace
 
-// `analysis` is under construction. `registration` is its last member, so all other members have
-// their values.
-Registration::Registration(const Analysis& analysis) {
-  std::vector<const Analysis*>& all = registered();
-  all.insert(std::ranges::upper_bound(all, analysis.order, {}, &Analysis::order), &analysis);
-}
-
-const std::vector<const Analysis*>& analyses() { return registered(); }
-
-bool Analysis::is_asked(const StudyContext& context) const {
-  if (by_shared && by_shared(context)) return true;
-  return std::ranges::any_of(options, [&](const Option& o) { return context.given(o.key); });
-}
-
-bool Analysis::runs(StudyContext& context) const {
-  if (is_asked(context)) return true;
-  return by_default ? by_default(context) : options.empty() && !by_shared;
-}
-
-std::string Analysis::advice() const {
-  std::vector<std::string> keys;
-  for (const Option& o : options) keys.push_back(std::string("--") + o.key);
-  if (*shared) keys.emplace_back(shared);
-  return "add " + heed::join(keys, " or ");
+StudySample sample_of(const StudyOptions& o, const Subject& s) {
+  const nn::Task& task = *s.run->task;
+  const std::int64_t available = task.evaluation_size(),
+                     most = 8 * nn::evaluation_chunk(s.model(), s.info());
+  if (o.samples > available)
+    usage_error("--samples: needs {} to {}, got {}", nn::kLeastSequences, available, o.samples);
+  if (o.samples > most)
+    usage_error("--samples: needs at most {} for the memory of this model and context, got {}",
+                most, o.samples);
+  if (o.samples > 0 && o.samples < nn::kLeastSequences)
+    usage_error("--samples: needs at least {}, because each sequence has {} donors; got {}",
+                nn::kLeastSequences, nn::kDonors, o.samples);
+  const std::int64_t wanted = o.samples > 0 ? o.samples : nn::default_samples(task),
+                     count = std::min({wanted, most, available});
+  const nn::DonorSample drawn = nn::with_donors(task.evaluation(0, count));
+  std::string why;
+  if (drawn.donors.rows.empty())
+    why = fmt::format("no length has {} of the {} sequences; each sequence needs {} donors",
+                      nn::kLeastSequences, count, nn::kDonors);
+  if (!why.empty() && o.samples > 0) usage_error("--samples: {}", why);
+  const nn::Objective objective = task_objective(o, s, drawn.batch);
+  std::string text =
+      fmt::format("{} of {}", counted(drawn.batch.inputs.size(0), "sequence"), s.info().name);
+  if (drawn.left_out > 0)
+    text += fmt::format(" ({} of lengths with fewer than {} are left out)", drawn.left_out,
+                        nn::kLeastSequences);
+  return {nn::BaseRun(s.model(), drawn.batch, objective), drawn.donors, text,
+          objective_description(objective, s.info().vocabulary),
+          why.empty() ? "" : "Effects were not measured: " + why + "."};
 }
 
 nn::ProgressCallback StudyContext::counting(std::string what) const {
@@ -49,44 +84,115 @@ nn::ProgressCallback StudyContext::counting(std::string what) const {
   };
 }
 
+const StudySample* StudyContext::task_sample() {
+  if (!subject.has_sequences) return nullptr;
+  if (!task_sample_) task_sample_ = sample_of(options, subject);
+  return task_sample_->donors.rows.empty() ? nullptr : &*task_sample_;
+}
+
+const StudySample& StudyContext::shown() {
+  if (shown_) return *shown_;
+  nn::DonorSample drawn{subject.sequence, {}, 0};
+  if (subject.has_sequences) drawn = nn::with_donors(subject.sequence, *subject.run->task);
+  std::string why;
+  if (drawn.donors.rows.empty())
+    why = subject.has_sequences
+              ? fmt::format(
+                    "Effects on the sequence shown were not measured, because fewer than {} "
+                    "sequences of the task have {} tokens or more.",
+                    nn::kLeastSequences, subject.texts.tokens.size())
+              : "Effects were not measured, because the sequences of the run are not available.";
+  shown_ = StudySample{nn::BaseRun(model(), drawn.batch, subject.objective), drawn.donors,
+                       "the sequence shown", subject.texts.objective, why};
+  return *shown_;
+}
+
+const StudySample& StudyContext::sample() {
+  const StudySample* task = options.on_sequence_shown() ? nullptr : task_sample();
+  const StudySample& chosen = task ? *task : shown();
+  if (options.ablation != nn::Ablation::kZero && chosen.donors.rows.empty())
+    usage_error("--ablation {} needs other sequences: {} Use --ablation zero.",
+                nn::enum_name(options.ablation), chosen.without_donors);
+  return chosen;
+}
+
+std::string StudyContext::not_measured() {
+  if (!subject.has_sequences)
+    return "The effects of heads and MLPs were not measured, because the sequences of the run are "
+           "not available.";
+  predicts();
+  std::string text = *no_better_;
+  for (const std::string& more :
+       {task_sample() ? std::string() : task_sample_->without_donors, too_long_})
+    if (!more.empty()) text += (text.empty() ? "" : " ") + more;
+  return text;
+}
+
+bool StudyContext::predicts() {
+  if (!subject.has_sequences) return true;
+  if (no_better_) return no_better_->empty();
+  const auto gain =
+      nn::gain_over_frequencies(*subject.run, nn::default_samples(*subject.run->task));
+  no_better_ = "";
+  if (!nn::predicts_better(gain))
+    no_better_ = fmt::format(
+        "This model predicts no better than token frequencies, so nothing can be said about its "
+        "heads and MLPs: on {} its log probability of the right tokens, minus that of the "
+        "frequencies, is {} nats. Train it further (heed train --{} {} --steps N), and study it "
+        "again.",
+        counted(gain->sequences, "sequence"), effect_text(*gain),
+        nn::RunFolder(subject.source.run).has_state() ? "resume" : "from", subject.folder());
+  return no_better_->empty();
+}
+
+const nn::ComponentStudy* StudyContext::components() {
+  if (components_) return &*components_;
+  if (!task_sample() || !too_long_.empty()) return nullptr;
+  const double work = components_work(*task_sample()), seconds = work / kMostWork * 30;
+  if (options.ablate != "all" && work > kMostWork) {
+    too_long_ = fmt::format(
+        "The effects of the {} heads were not measured, because this would take about {:.0f} "
+        "seconds. To measure them, add --ablate all to the command.",
+        model().options.layers * model().options.attention.heads, seconds);
+    progress.clear();
+    print_error("warning: " + too_long_);
+    return nullptr;
+  }
+  components_ = nn::study_components(
+      task_sample()->run, task_sample()->donors, smallest(), true,
+      counting(fmt::format("Measuring heads and MLPs, about {:.0f} seconds", seconds)));
+  return &*components_;
+}
+
+const std::vector<nn::HeadRole>& StudyContext::roles() {
+  if (!roles_) {
+    roles_.emplace();
+    if (components())
+      roles_ = nn::roles_of_heads(task_sample()->run, *components(), subject.run->task.get());
+  }
+  return *roles_;
+}
+
 const nn::Study& StudyContext::study() {
-  if (!computed.study) computed.study = subject.study();
-  return *computed.study;
+  if (!study_) study_ = subject.study();
+  return *study_;
 }
 
-std::vector<nn::HeadReport> StudyContext::reports() {
-  std::vector<nn::HeadReport> all = study().heads;
-  for (std::size_t i = 0; heads.measured && i < all.size(); ++i)
-    heads.add_measured(all[i], heads.measured->reports[i]);
-  return all;
+std::string effect_text(const nn::Effect& e) {
+  if (e.mean == 0) return "0";
+  const std::string error =
+      std::isnan(e.standard_error) ? "" : fmt::format(" +- {:.2g}", e.standard_error);
+  return fmt::format("{:+.3g}", e.mean) + error;
 }
 
-nn::HeadReport StudyContext::uniform() {
-  nn::HeadReport equal = study().uniform;
-  if (heads.measured) heads.add_measured(equal, heads.measured->uniform);
-  return equal;
+std::string accuracy_text(const nn::Effect& e) {
+  return std::isnan(e.accuracy) ? "" : fmt::format(", accuracy {:.3g} %", 100 * e.accuracy);
 }
 
-Value StudyContext::mark(std::size_t head) const {
-  if (!heads.measured || !has_marks(*heads.sample)) return {};
-  return nn::mark_text(heads.summary.judgement.rows[head]);
-}
-
-const HeadSample& StudyContext::sample() {
-  if (!computed.sample) computed.sample = effect_sample(heads, arguments, command, subject);
-  return *computed.sample;
-}
-
-const NotableCells& StudyContext::cells() {
-  if (computed.cells) return *computed.cells;
-  // A pass over a long sequence takes long. At most 2 * count cells are cut, and the text shows 20.
-  const std::int64_t count = std::ssize(subject.texts.tokens) > 128 ? 12 : 32;
-  NotableCells& all = computed.cells.emplace(NotableCells{nn::notable_cells(study(), count)});
-  std::vector<std::vector<nn::Cell>> sets;
-  for (const nn::Cell& cell : all.cells) sets.push_back({cell});
-  all.evidence = nn::cut_cells(subject.base(), study(), sets);
-  all.judgement = judge(all.evidence, subject.objective);
-  return all;
+std::vector<std::string> component_names(const std::vector<nn::Component>& components) {
+  std::vector<std::string> names;
+  for (const nn::Component& c : components) names.push_back(nn::component_name(c));
+  return names;
 }
 
 }  // namespace heed

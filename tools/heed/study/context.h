@@ -1,74 +1,105 @@
-// Inputs that the analyses of a study share: the subject, the measured heads, and the options.
+// Inputs that the analyses of a study share: the subject, its sequences with donors, and the
+// measured components.
 #pragma once
 
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "nn/study/cells.h"
-#include "nn/study/evidence.h"
-#include "tools/heed/command_line/command.h"
+#include "nn/study/components.h"
+#include "nn/study/roles.h"
+#include "nn/study/study.h"
 #include "tools/heed/report/progress.h"
-#include "tools/heed/study/head_study.h"
+#include "tools/heed/study/study_options.h"
 #include "tools/heed/study/subject.h"
 
 namespace heed {
 
-/// Cuts of single cells of the subject's sequence.
-struct NotableCells {
-  std::vector<nn::Cell> cells;
-  std::vector<nn::Evidence> evidence = {};  ///< in the order of `cells`
-  nn::Judgement judgement = {};
+/// Sequences with their donors, and L on them.
+struct StudySample {
+  nn::BaseRun run;
+  nn::Donors donors;           ///< without rows if there are too few sequences of equal length
+  std::string sequences;       ///< as text: "118 sequences of induction", "the sequence shown"
+  std::string objective;       ///< L in words
+  std::string without_donors;  ///< why there are no donors, as a sentence; "" if there are
 };
 
 /// The inputs of an analysis. Each part is computed when it is first used.
-struct StudyContext {
-  const Command& command;
-  const HeadArguments& arguments;  ///< options that several analyses share
+class StudyContext {
+ public:
+  StudyContext(const StudyOptions& options_, const Subject& subject_, Progress& progress_)
+      : options(options_), subject(subject_), progress(progress_) {}
+
+  const StudyOptions& options;
   const Subject& subject;
-  const HeadStudy& heads;  ///< on sequences of the task; `measured` may be null
   Progress& progress;
 
-  /// Returns whether the user gave this option.
-  bool given(const std::string& option) const { return command.given(option); }
-  /// Returns the value of an option, or "".
-  std::string text(const std::string& option) const { return command.text(option); }
+  const nn::Transformer& model() const { return subject.model(); }
   /// Returns a function that shows "WHAT: 3 of 20" as progress.
   nn::ProgressCallback counting(std::string what) const;
 
-  const nn::Transformer& model() const { return subject.model(); }
-  /// Returns the study of the subject's sequence.
+  /// Returns sequences of the task with L of the task, or null if the text of the run is not
+  /// available or no length has enough sequences. Throws the errors of sample_of().
+  const StudySample* task_sample();
+  /// Returns copies of the sequence shown, each with one donor.
+  const StudySample& shown();
+  /// Returns the sample on which edges and sets are measured: shown() if --prompt or --sample is
+  /// given without --samples, and otherwise the sequences of the task.
+  const StudySample& sample();
+  /// Returns the components on task_sample(), or null: then not_measured() has the reason.
+  const nn::ComponentStudy* components();
+  /// Returns the roles of the heads that count.
+  const std::vector<nn::HeadRole>& roles();
+  /// Returns why the components are not measured or not judged, as sentences, or "".
+  std::string not_measured();
+  /// Returns whether the model predicts better than token frequencies.
+  bool predicts();
+  /// Returns the smallest effect that counts: infinity unless the model predicts.
+  double smallest() { return predicts() ? nn::kSmallestEffect : HUGE_VAL; }
+  /// Returns the arrays of the sequence shown.
   const nn::Study& study();
-  /// Returns the measured quantities of each head. Patterns and gradients are measured on the
-  /// subject's sequence, and effects on the sample. For models of texts, nn::kCopyScores are
-  /// measured on repeated random tokens.
-  std::vector<nn::HeadReport> reports();
-  /// Returns the scores of equal weights.
-  nn::HeadReport uniform();
-  /// Returns the mark of a head, by its index; null if it has none.
-  Value mark(std::size_t head) const;
-  /// Returns the sequences on which interventions are measured: the one that --prompt or --sample
-  /// selects, unless --samples is given, and otherwise the sample. Throws UsageError if the
-  /// replacement of --ablation is not available.
-  const HeadSample& sample();
-  /// Measures the cuts of nn::notable_cells().
-  const NotableCells& cells();
-  /// Judges evidence on this L: nothing counts for a model that predicts no better than token
-  /// frequencies.
-  nn::Judgement judge(const std::vector<nn::Evidence>& rows, const nn::Objective& o) const {
-    return nn::judge(rows, subject.smallest_effect(o));
-  }
-  /// Returns whether rows on these sequences have marks: there are two or more, and effects count.
-  bool has_marks(const HeadSample& sample) const {
-    return subject.predicts && sample.run.values.size() > 1;
-  }
 
-  /// The parts that were computed; read them with study(), sample() and cells().
-  struct Computed {
-    std::optional<nn::Study> study = {};
-    std::optional<HeadSample> sample = {};
-    std::optional<NotableCells> cells = {};
-  } computed = {};
+  /// Work that is left for edges and cells together (nn::kStudyWork).
+  double work_left = nn::kStudyWork;
+
+ private:
+  std::optional<StudySample> task_sample_, shown_;
+  std::optional<nn::ComponentStudy> components_;
+  std::optional<std::vector<nn::HeadRole>> roles_;
+  std::optional<nn::Study> study_;
+  std::optional<std::string> no_better_;
+  std::string too_long_;
 };
+
+/// Returns the sample of the options: sequences of the task and their L, with the loaded weights.
+/// Throws UsageError if --samples is too small or too large.
+StudySample sample_of(const StudyOptions& options, const Subject& subject);
+
+/// Returns how many of the interventions in `order` are measured, the first ones: all if --show
+/// names `key` or their work fits into StudyContext::work_left, which becomes smaller. work(i)
+/// estimates the operations of intervention i.
+template <class Work>
+std::size_t affordable(StudyContext& c, const char* key, const std::vector<std::size_t>& order,
+                       const Work& work) {
+  double total = 0;
+  std::size_t count = 0;
+  const bool all = std::ranges::count(c.options.show, key) > 0;
+  for (const std::size_t i : order) {
+    total += work(i);
+    if (!all && total > c.work_left) break;
+    ++count;
+  }
+  if (total > nn::kStudyWork && all)
+    print_error(fmt::format("{}: about {:.0f} seconds", key, total / nn::kStudyWork * 3));
+  c.work_left = std::max(0.0, c.work_left - total);
+  return count;
+}
+
+/// Returns a change with its error: "-5.31 +- 0.03"; "0" if nothing changes.
+std::string effect_text(const nn::Effect& change);
+/// Returns an accuracy as ", accuracy 28.3 %"; "" if no position counts.
+std::string accuracy_text(const nn::Effect& e);
+/// Returns the names of components, such as "L0MLP" and "L1H1".
+std::vector<std::string> component_names(const std::vector<nn::Component>& components);
 
 }  // namespace heed

@@ -1,11 +1,12 @@
-// The first lines of a study: which heads and MLPs matter, and what is known of them.
+// The first lines of a study: which heads and MLPs change L, and what is known of them.
 #pragma once
 
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "tools/heed/study/head_study.h"
+#include "tools/heed/study/context.h"
+#include "tools/heed/study/section.h"
 
 namespace heed {
 
@@ -13,16 +14,17 @@ namespace heed {
 struct Claim {
   std::string text;
   std::vector<std::string> components = {};  ///< "L1H0", "L0MLP"; empty: about the model
-  /// Main role of the components, "other", "no effect" for a pattern without an effect, or "all
-  /// that matter"; "" without components.
+  /// Role of the component, "other" for one that counts without a role, "redundant", or "".
   std::string role = {};
-  /// The numbers that hold on other sequences, too, up to a factor of 2: scores, needed, suffices,
-  /// lost_without, left_alone.
-  std::vector<std::pair<std::string, double>> numbers = {};
+  std::vector<std::pair<std::string, double>> numbers = {};  ///< "effect", "path_gradient", ...
 };
-/// Returns the first lines, most important first. `answers` are lines about the options of the
-/// command line. `predicts` is Subject::predicts.
-std::vector<Claim> first_lines(const HeadStudy& study, bool predicts,
-                               const std::vector<std::string>& answers = {});
+/// The first lines: an introduction, the components that count, and claims.
+struct FirstLines {
+  std::string introduction = {};
+  std::vector<Table> tables = {};
+  std::vector<Claim> claims = {};
+};
+/// Returns the first lines. `sections` are those of the study.
+FirstLines first_lines(StudyContext& context, const std::vector<Section>& sections);
 
 }  // namespace heed

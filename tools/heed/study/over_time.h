@@ -1,4 +1,4 @@
-// `heed study --over-time`: the numbers of each head at every checkpoint of a run.
+// `heed study --over-time`: the numbers of each component at every checkpoint of a run.
 #pragma once
 
 #include <string>
@@ -6,7 +6,8 @@
 #include "nn/study/over_time.h"
 #include "nn/tasks/task.h"
 #include "tools/heed/report/out.h"
-#include "tools/heed/study/head_study.h"
+#include "tools/heed/study/study_options.h"
+#include "tools/heed/study/subject.h"
 #include "tools/plot/chart.h"
 
 namespace heed {
@@ -15,17 +16,18 @@ namespace heed {
 /// run has no checkpoints.
 std::string last_checkpoint(const std::string& run);
 /// Studies the checkpoints of a run. `subject` contains the weights of the last checkpoint, L, and
-/// the sequence of the page. L is measured on this sequence if --prompt or --sample selects it, and
+/// the sequence shown. L is measured on this sequence if --prompt or --sample selects it, and
 /// otherwise on sequences of the task. Writes over_time.png and report.html.
-Out study_over_time(const Subject& subject, const HeadArguments& heads, const Command& c,
-                    const std::string& out);
+Out study_over_time(const Subject& subject, const StudyOptions& options);
 
-/// Returns a sentence about the first layer with a head whose induction score reaches 0.5 after the
-/// first checkpoint, or "".
-std::string induction_forms(const nn::OverTime& study);
-/// Returns the chart of over_time.png: panels of losses, scores and gradients over training steps.
-/// A vertical line marks the steepest fall of the loss. `objective` and `sequences` are texts that
-/// describe L and its sequences.
+/// Returns the keys of nn::curve_quantities() in JSON, each after a blank.
+std::string curve_names();
+/// Returns a sentence about the component whose effect grows most during the steepest fall of the
+/// loss, or "".
+std::string what_forms(const nn::OverTime& study);
+/// Returns the chart of over_time.png: panels over training steps, with a line for each component
+/// that ever counts. A vertical line marks the steepest fall of the loss. `objective` and
+/// `sequences` are texts that describe L and its sequences.
 plot::ChartStack over_time_chart(const nn::OverTime& study, const nn::TaskInfo& info,
                                  const std::string& objective, const std::string& sequences);
 

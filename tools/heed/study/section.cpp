@@ -109,6 +109,56 @@ std::string shortened(const std::string& text, std::size_t most) {
   return width_of(text) <= most ? text : text.substr(0, end) + "…";
 }
 
+}  // namespace
+
+std::string cell_text(const Value& cell, const Column& column) {
+  if (const auto* text = cell.as<std::string>()) return *text;
+  if (const double* x = cell.as<double>())
+    return number_text(column.format, column.format.ends_with("%") ? 100 * *x : *x);
+  return cell == nullptr ? "-" : cell.dump();
+}
+
+Table evidence_table(std::string_view place, const std::vector<nn::Evidence>& rows,
+                     const nn::Judgement& judgement) {
+  constexpr const char* kSigned = "{:+.3g}";
+  Table t{.columns = {{std::string(place)},
+                      {"effect", "", kSigned},
+                      {"error", "", "{:.2g}"},
+                      {"donors", "", "{:.2g}", false},
+                      {"accuracy", "", "{:.1f} %"},
+                      {"path", "", "{:+.2g}"},
+                      {"gradient", "", "{:+.2g}"},
+                      {"note"}},
+          .shown = 24};
+  for (const std::size_t i : judgement.order) {
+    const nn::Evidence& row = rows[i];
+    t.rows.push_back({row.place, row.effect.mean, row.effect.standard_error,
+                      row.effect.donor_deviation, row.effect.accuracy, row.path, row.gradient,
+                      row.off_distribution ? "off-distribution" : ""});
+  }
+  return t;
+}
+
+std::string agreement_text(const nn::Judgement& j) {
+  if (j.counted == 0 || std::isnan(j.path.factor)) return "";
+  const auto of = [&](const nn::Agreement& a) {
+    return fmt::format("{} times the effect ({} wrong signs, {} within a factor of 3)",
+                       nn::factor_text(a.factor), a.wrong_sign, a.close);
+  };
+  return fmt::format("For the {} that count, the gradient at the model is {}; along the path {}.",
+                     j.counted, of(j.gradient), of(j.path));
+}
+
+std::string finding_of(const std::vector<nn::Evidence>& rows, const nn::Judgement& j,
+                       std::size_t all) {
+  const std::string largest = rows.empty() ? "none"
+                                           : fmt::format("{} {:+.3g}", rows[j.order[0]].place,
+                                                         rows[j.order[0]].effect.mean);
+  return rows.size() == all
+             ? fmt::format("{}, the largest of all {}", largest, all)
+             : fmt::format("{}, the largest of the {} measured of {}", largest, rows.size(), all);
+}
+
 // Adds the columns and rows of a table that text shows. The first column of texts has places, such
 // as "L0 resid_pre at 17 (a/b)"; the others have tokens and marks.
 void add_table(Out& out, const Table& table) {
@@ -121,7 +171,7 @@ void add_table(Out& out, const Table& table) {
     headings.push_back(column.name + (column.unit.empty() ? "" : " (" + column.unit + ")"));
     for (std::size_t r = 0; r < rows.size(); ++r)
       rows[r].push_back(shortened(cell_text(table.rows[r][c], column), most));
-    if (!rows.empty() && table.rows[0][c].as<std::string>()) most = 10;
+    if (!rows.empty() && table.rows[0][c].as<std::string>()) most = 16;
   }
   out.gap();
   if (!table.title.empty()) out.text("{}", table.title);
@@ -132,81 +182,28 @@ void add_table(Out& out, const Table& table) {
   if (!table.note.empty()) out.text("{}", table.note);
 }
 
-}  // namespace
-
-std::string cell_text(const Value& cell, const Column& column) {
-  if (const auto* text = cell.as<std::string>()) return *text;
-  if (const double* x = cell.as<double>())
-    return number_text(column.format, column.format.ends_with("%") ? 100 * *x : *x);
-  return cell == nullptr ? "-" : cell.dump();
-}
-
-Table evidence_table(std::string_view place, const std::vector<nn::Evidence>& rows,
-                     const nn::Judgement& judgement, bool marks, bool sorted) {
-  std::vector<nn::Prediction> predictions;  // of the row with the most predictions
-  for (const nn::Evidence& row : rows)
-    if (row.predictions.size() > predictions.size()) predictions = row.predictions;
-  const bool has_suffices =
-      std::ranges::any_of(rows, [](const nn::Evidence& row) { return row.suffices.has_value(); });
-  constexpr const char* kSigned = "{:+.3g}";
-  Table t{.columns = {{std::string(place)},
-                      {has_suffices ? "needed" : "effect", "", kSigned},
-                      {"error", "", "{:.2g}"}},
-          .shown = 24};
-  if (has_suffices) t.columns.push_back({"suffices", "", kSigned});
-  for (std::size_t i = 0; i < predictions.size(); ++i)
-    t.columns.push_back({std::string(predictions[i].name), "", kSigned, i == 0});
-  t.columns.push_back({"accuracy", "", "{:.2f} %"});
-  t.columns.push_back({"mark"});
-  for (std::size_t n = 0; n < rows.size(); ++n) {
-    const std::size_t i = sorted ? judgement.order[n] : n;
-    const nn::Evidence& row = rows[i];
-    std::vector<Value> cells{row.place, row.effect.mean, row.effect.standard_error};
-    if (has_suffices) cells.push_back(row.suffices ? Value(row.suffices->mean) : Value());
-    for (const nn::Prediction& p : row.predictions) cells.push_back(p.effect.mean);
-    cells.resize(t.columns.size() - 2);
-    cells.push_back(row.effect.accuracy);
-    cells.push_back(marks ? Value(nn::mark_text(judgement.rows[i])) : Value());
-    t.rows.push_back(std::move(cells));
-  }
-  return t;
-}
-
-std::string agreement_text(const nn::Judgement& judgement) {
-  std::vector<std::string> parts;
-  for (const nn::Agreement& a : judgement.agreement)
-    if (a.rows > 0)
-      parts.push_back(fmt::format(
-          "{} is {} times the effect (rank correlation {})", a.name, nn::factor_text(a.factor),
-          std::isnan(a.rank_correlation) ? "-" : fmt::format("{:.2f}", a.rank_correlation)));
-  if (parts.empty()) return "";
-  return fmt::format("Median over the {} with an effect: {}.",
-                     counted(judgement.agreement[0].rows, "row"), heed::join(parts));
-}
-
-std::string finding_of(const std::vector<nn::Evidence>& rows, const nn::Judgement& judgement) {
-  const std::string count = counted(std::ssize(rows), "row");
-  for (const std::size_t i : judgement.order)
-    if (judgement.rows[i].counts)
-      return fmt::format("{} {:+.3g}, {}", rows[i].place, rows[i].effect.mean, count);
-  return (std::isinf(judgement.smallest) ? "not judged, " : "nothing that counts, ") + count;
-}
-
 Value sections_json(const std::vector<Section>& sections) {
   Value all = Value::array();
   for (const Section& s : sections) all.push_back(section_json(s));
   return all;
 }
 
-void add_section(Out& out, const Section& section, bool whole) {
-  if (!whole) {
-    if (!section.finding.empty())
-      out.text("{}: {}; --show {}", section.key, section.finding, section.key);
-    return;
+void add_files(Out& out, const Files& files) {
+  Value list = Value::array();
+  std::vector<std::string> names;
+  for (const auto& file : files) {
+    list.push_back(file.string());
+    names.push_back(file.filename().string());
   }
+  out.set("files", list);
+  out.text("{}: {}", files[0].parent_path().string(), heed::join(names, ", "));
+}
+
+void add_section(Out& out, const Section& section) {
   out.gap();
   out.text("{}", section.title);
   for (const std::string& sentence : section.sentences) out.text("{}", sentence);
+  if (!section.finding.empty()) out.text("{}.", section.finding);
   for (const Table& table : section.tables) add_table(out, table);
   out.gap();
 }

@@ -38,24 +38,24 @@ struct Section {
   std::vector<std::string> answers = {};
   std::vector<Table> tables = {};
   std::vector<Picture> pictures = {};
-  /// The largest finding, for the line of a section that is not shown: "L0H0:K:L1H0 -6.6, 24 rows".
+  /// Which rows were measured (finding_of()), or "".
   std::string finding = {};
 };
 
-/// Returns a table of evidence: place, effect, error, suffices, predictions, accuracy and mark, as
-/// far as a row has them. `place` is the heading of the first column. With `sorted`, the rows are
-/// in Judgement::order. Without `marks`, the column of marks is null. Text shows the first
-/// prediction.
+/// Returns a table of evidence, the largest effect first: place, effect, error, deviation over
+/// donors, accuracy, path gradient, gradient, and a note for an effect that is off-distribution.
+/// `place` is the heading of the first column.
 Table evidence_table(std::string_view place, const std::vector<nn::Evidence>& rows,
-                     const nn::Judgement& judgement, bool marks, bool sorted);
-/// Returns how well the predictions agree with the effects, as a sentence; "" if no row counts.
+                     const nn::Judgement& judgement);
+/// Returns how well the predictions agree with the effects that count, as a sentence; "" if no row
+/// counts.
 std::string agreement_text(const nn::Judgement& judgement);
-/// Returns the largest row that counts and the number of rows: "L0H0:K:L1H0 -6.6, 24 rows".
-std::string finding_of(const std::vector<nn::Evidence>& rows, const nn::Judgement& judgement);
+/// Returns which rows were measured: "all 110", or "the largest of the 20 measured of 110".
+std::string finding_of(const std::vector<nn::Evidence>& rows, const nn::Judgement& judgement,
+                       std::size_t all);
 
-/// Version of the JSON of studies. Since version 2, it has sections, and `suffices` has the sign of
-/// the change.
-inline constexpr int kStudyFormat = 2;
+/// Version of the JSON of studies. Since version 3, effects are those of replacement by donors.
+inline constexpr int kStudyFormat = 3;
 
 /// Keys of an entry of "sections" in JSON and on the page.
 inline const std::string kSectionKeys =
@@ -64,8 +64,12 @@ inline const std::string kSectionKeys =
 std::string cell_text(const Value& cell, const Column& column);
 /// Returns the sections as JSON.
 Value sections_json(const std::vector<Section>& sections);
-/// Adds a section to the text: the whole section, or one line that names it.
-void add_section(Out& out, const Section& section, bool whole);
+/// Sets the key "files" and adds a line with the directory and the names of the files.
+void add_files(Out& out, const Files& files);
+/// Adds the whole section to the text.
+void add_section(Out& out, const Section& section);
+/// Adds the first columns and rows of a table that text shows.
+void add_table(Out& out, const Table& table);
 /// Draws pictures into `folder` in the formats of `source`, and returns their paths. Throws
 /// IoError.
 Files draw_pictures(ResultFolder& folder, const std::vector<Picture>& pictures,

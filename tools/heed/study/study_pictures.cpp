@@ -12,9 +12,7 @@ namespace heed {
 
 std::string short_objective(const std::string& words) {
   constexpr std::size_t kLongest = 58;
-  const std::string text =
-      words.starts_with("the margin") ? words.substr(0, words.find(": ")) : words;
-  return text.size() <= kLongest ? text : text.substr(0, text.rfind(' ', kLongest)) + " ...";
+  return words.size() <= kLongest ? words : words.substr(0, words.rfind(' ', kLongest)) + " ...";
 }
 
 std::vector<std::string> block_labels(const std::vector<std::string>& tokens) {
@@ -37,19 +35,18 @@ double largest_magnitude(const plot::HeatmapGrid& grid) {
 
 plot::HeatmapGrid study_grid(const nn::MapQuantity& quantity, const std::vector<nn::Tensor>& maps,
                              const std::vector<nn::Tensor>& scores, const StudyTexts& texts) {
-  const nn::MapQuantity::Picture& picture = quantity.picture;
   const std::int64_t block = nn::block_length(std::ssize(texts.tokens));
   plot::HeatmapGrid grid = heads_grid(maps, scores, block);
   grid.row_labels = grid.col_labels = block_labels(texts.tokens);
   grid.scale = quantity.is_signed ? plot::ColorScale::kDiverging : plot::ColorScale::kSequential;
-  grid.title = fmt::format("{}, on {}", picture.heading, shortened_tokens(texts.tokens));
-  grid.caption = picture.caption;
+  grid.title = fmt::format("{}, on {}", quantity.heading, shortened_tokens(texts.tokens));
+  grid.caption = quantity.caption;
   if (quantity.is_signed)
-    grid.caption = fmt::format("L is {}. {}", short_objective(texts.objective), picture.caption);
+    grid.caption = fmt::format("L is {}. {}", short_objective(texts.objective), quantity.caption);
   if (block > 1)
     grid.caption += fmt::format(
         " A cell covers {0} x {0} tokens: the value with the largest magnitude.", block);
-  grid.value_name = picture.value_name;
+  grid.value_name = quantity.value_name;
   grid.limit = quantity.values == &nn::LayerStudy::pattern ? 1 : largest_magnitude(grid);
   return grid;
 }
@@ -58,11 +55,9 @@ std::vector<Picture> map_pictures(const nn::Study& study, const StudyTexts& text
   const auto scores = study.by_layer(&nn::LayerStudy::scores);
   std::vector<Picture> pictures;
   for (const nn::MapQuantity& q : nn::map_quantities())
-    if (!q.picture.file.empty())
-      pictures.push_back({std::string(q.picture.file),
-                          study_grid(q, study.by_layer(q.values), scores, texts),
-                          fmt::format("Run {}, task {}; L is {}. {}", texts.run, texts.task,
-                                      texts.objective, q.what)});
+    pictures.push_back({std::string(q.file), study_grid(q, study.by_layer(q.values), scores, texts),
+                        fmt::format("Run {}, task {}; L is {}. {}", texts.run, texts.task,
+                                    texts.objective, q.what)});
   return pictures;
 }
 

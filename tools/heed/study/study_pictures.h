@@ -19,8 +19,8 @@ namespace heed {
 plot::HeatmapGrid study_grid(const nn::MapQuantity& quantity, const std::vector<nn::Tensor>& maps,
                              const std::vector<nn::Tensor>& scores, const StudyTexts& texts);
 
-/// Returns L in words as a part of a caption: for a margin without its explanation. If
-/// the text is longer than 58 characters, its end is replaced by " ...".
+/// Returns L in words as a part of a caption. If the text is longer than 58 characters, its end is
+/// replaced by " ...".
 std::string short_objective(const std::string& words);
 /// Returns the labels of the tokens. If the sequence is long, returns labels of blocks of tokens
 /// (blocks.h), such as "0-4".

@@ -24,13 +24,12 @@ struct ObjectiveTexts {
 };
 using O = nn::Objective;
 constexpr ObjectiveTexts kObjectives[] = {
-    {O::kLoss, "loss", "the loss", "the loss, {2}", "mean over the sequence"},
-    {O::kLogLikelihood, "logprob", "the log probability",
-     "the log probability of the next tokens, {2}", "mean over the sequence"},
-    {O::kMargin, "margin", "the margin",
-     "the margin: the logit of {0} minus that of {1}, at position {2}"},
-    {O::kLogOdds, "", "the log odds", "log p - log(1 - p) of the targets, {2}",
+    {O::kLoss, "loss", "the loss", "the loss of the right tokens, {2}",
      "mean over those that count"},
+    {O::kLogLikelihood, "logprob", "the log probability",
+     "the log probability of the right tokens, {2}", "mean over those that count"},
+    {O::kPair, "", "the logit difference",
+     "the logit of the right token minus that of the wrong token, at the last position"},
     {O::kLogit, "logit:", "logit:", "the logit of {0} minus the mean logit, {2}"},
     {O::kLogProbability, "logprob:", "logprob:", "the log probability of {0}, {2}"},
     {O::kDifference, "diff:", "diff:", "the logit of {0} minus that of {1}, {2}"}};
@@ -69,13 +68,6 @@ std::vector<std::int64_t> positions_of(const std::string& text, std::int64_t len
   return positions;
 }
 
-// Returns the objective. A margin without tokens gets those of the model on this batch.
-nn::Objective with_tokens(const nn::Objective& o, const nn::Transformer& model,
-                          const nn::Batch& batch) {
-  if (o.kind != nn::Objective::kMargin || o.right.defined()) return o;
-  return nn::margin(model, batch, o.positions);
-}
-
 }  // namespace
 
 std::shared_ptr<nn::LoadedRun> open_for_study(const std::filesystem::path& folder,
@@ -92,6 +84,11 @@ std::shared_ptr<nn::LoadedRun> open_for_study(const std::filesystem::path& folde
 
 nn::Objective parse_objective(const std::string& of, const std::string& at,
                               const nn::TaskInfo& info, std::int64_t length) {
+  if (of == "margin")
+    usage_error(
+        "--of: margin was removed, because its rival is the model's own wrong answer; use logprob, "
+        "or "
+        "diff:A-B for two named tokens");
   nn::Objective o;
   if (!at.empty()) o.positions = positions_of(at, length);
   std::string first, second;  // tokens
@@ -109,7 +106,7 @@ nn::Objective parse_objective(const std::string& of, const std::string& at,
   if (at.empty()) o.positions = {length - 1};
   if (!texts_of(o.kind).of.ends_with(':') || (o.kind == O::kDifference && second.empty()))
     usage_error(
-        "--of: '{}' is not margin, loss, logprob, logprob:C, logit:C or diff:A-B; try --of "
+        "--of: '{}' is not loss, logprob, logprob:C, logit:C or diff:A-B; try --of "
         "diff:a-b",
         of);
   o.a = token_of(info, first);
@@ -121,23 +118,11 @@ nn::Objective parse_objective(const std::string& of, const std::string& at,
 
 std::string objective_description(const nn::Objective& o, const nn::Vocabulary& vocabulary) {
   const ObjectiveTexts& texts = texts_of(o.kind);
-  std::int64_t a = o.a, b = o.b;
   std::string where = (o.positions.size() == 1 ? "at position " : "mean over positions ") +
                       positions_text(o.positions);
   if (o.is_of_targets() && o.positions.empty()) where = texts.everywhere;
-  if (o.kind == O::kMargin) {
-    const auto right = o.right.to_vector<std::int64_t>(), wrong = o.wrong.to_vector<std::int64_t>();
-    const auto first = std::ranges::find_if(right, [](auto id) { return id != nn::kIgnored; });
-    if (const auto count = std::ssize(right) - std::ranges::count(right, nn::kIgnored); count > 1)
-      return fmt::format(
-          "the margin, mean over {} positions: the logit of the right token minus that of its "
-          "largest rival in the unchanged model",
-          count);
-    const std::size_t at = std::size_t(first - right.begin());
-    a = right[at], b = wrong[at], where = std::to_string(at);
-  }
   const auto token = [&](std::int64_t id) { return plot::token_text(vocabulary.label(id)); };
-  return fmt::format(fmt::runtime(texts.words), token(a), token(b), where);
+  return fmt::format(fmt::runtime(texts.words), token(o.a), token(o.b), where);
 }
 
 std::string objective_text(const nn::Objective& o, const nn::TaskInfo& info) {
@@ -146,6 +131,8 @@ std::string objective_text(const nn::Objective& o, const nn::TaskInfo& info) {
   if (o.kind == O::kDifference) name += "-" + info.vocabulary.label(o.b);
   return o.positions.empty() ? name : name + " at " + positions_text(o.positions);
 }
+
+const char* effect_unit(const nn::Objective& o) { return o.is_linear() ? "logits" : "nats"; }
 
 std::map<std::string, std::string> StudyTexts::metadata() const {
   return {{"run", run},
@@ -158,7 +145,7 @@ Subject::Subject(const std::filesystem::path& folder, std::shared_ptr<const nn::
                  nn::Batch sequence_, const nn::Objective& objective_)
     : run(std::move(run_)),
       sequence(std::move(sequence_)),
-      objective(with_tokens(objective_, run->model, sequence)),
+      objective(objective_),
       source(source_of(folder, run->model)),
       texts{plot::visible_text(source.run_name()), info().name,
             objective_description(objective, info().vocabulary),

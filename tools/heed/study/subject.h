@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "nn/run/run_folder.h"
-#include "nn/study/evidence.h"
+#include "nn/study/forward_passes.h"
 #include "nn/study/study.h"
 #include "tools/heed/pictures.h"
 #include "tools/plot/text.h"
@@ -33,8 +33,7 @@ struct StudyTexts {
 
 /// A run, a sequence and an objective L.
 struct Subject {
-  /// `sequence` is a batch of one sequence [1, T] of the run's task. If the objective is a margin
-  /// without tokens, its tokens are those of the run's model on this sequence.
+  /// `sequence` is a batch of one sequence [1, T] of the run's task.
   Subject(const std::filesystem::path& folder, std::shared_ptr<const nn::LoadedRun> run,
           nn::Batch sequence, const nn::Objective& objective);
 
@@ -42,8 +41,6 @@ struct Subject {
   nn::Batch sequence;  ///< [1, T]
   /// False if the text of the run is not available, so that the task has no other sequences.
   bool has_sequences = true;
-  /// False if the model predicts no better than token frequencies, so that no effect counts.
-  bool predicts = true;
   nn::Objective objective;
   PictureSource source;  ///< source.run is the path of the run as the user gave it
   StudyTexts texts;
@@ -53,10 +50,6 @@ struct Subject {
   std::string folder() const { return source.run.string(); }
   /// Returns a short description of L: "diff:c-d at 5", or "the loss at 5".
   std::string objective_text() const;
-  /// Returns the smallest change of an objective that counts; infinity unless `predicts` is true.
-  double smallest_effect(const nn::Objective& o) const {
-    return predicts ? nn::smallest_effect(o) : HUGE_VAL;
-  }
   /// Returns the sequence as text.
   std::string text() const;
 
@@ -76,7 +69,7 @@ struct Subject {
 /// other errors of RunFolder::open().
 std::shared_ptr<nn::LoadedRun> open_for_study(const std::filesystem::path& folder,
                                               const std::string& weights, bool& has_sequences);
-/// Parses `of` (margin, loss, logprob, logprob:C, logit:C or diff:A-B), the value of --of, and `at`
+/// Parses `of` (loss, logprob, logprob:C, logit:C or diff:A-B), the value of --of, and `at`
 /// (positions such as "3" or "3,5", or ""), the value of --at. The tokens A, B and C may be '-'.
 /// `length` is the length of the sequence. Throws UsageError for any other text, for a token that
 /// the model does not predict, and for a position outside of the sequence.
@@ -86,5 +79,7 @@ nn::Objective parse_objective(const std::string& of, const std::string& at,
 std::string objective_description(const nn::Objective& o, const nn::Vocabulary& vocabulary);
 /// Returns a short description of L: "diff:c-d at 5", or "the loss at 5".
 std::string objective_text(const nn::Objective& o, const nn::TaskInfo& info);
+/// Returns the unit of L and its changes: "logits" or "nats".
+const char* effect_unit(const nn::Objective& objective);
 
 }  // namespace heed

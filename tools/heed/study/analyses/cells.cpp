@@ -1,5 +1,9 @@
-// Cuts of cells of the attention weights, in the sequence of the study.
+// Effects of cells of the attention weights, in the sequence shown.
+#include "nn/study/cells.h"
+
 #include <fmt/format.h>
+
+#include <numeric>
 
 #include "tools/heed/study/analysis.h"
 
@@ -8,74 +12,126 @@ namespace {
 
 std::vector<nn::Cell> given_cells(const StudyContext& c) {
   const nn::Transformer::Options& o = c.model().options;
-  return nn::parse_cells("--cut", c.text("cut"), o.layers, o.attention.heads,
+  return nn::parse_cells("--block", c.options.block, o.layers, o.attention.heads,
                          std::ssize(c.subject.texts.tokens));
 }
 
-// Adds to each row of the table of single cells its tokens and weights.
-Table with_tokens(const Table& evidence, const NotableCells& cells, StudyContext& c) {
-  Table t{.columns = evidence.columns, .shown = 20};
-  t.columns.insert(t.columns.begin() + 1,
-                   {{"query"}, {"key"}, {"A", "", "{:.3f}"}, {"A |v W_O|", "", "{:.3g}", false}});
-  for (std::size_t n = 0; n < evidence.rows.size(); ++n) {
-    const nn::Cell& cell = cells.cells[cells.judgement.order[n]];
-    const nn::LayerStudy& layer = c.study().layers[std::size_t(cell.head.layer)];
-    const auto at = [&](const nn::Tensor& map) {
-      return map.at({0, cell.head.head, cell.query, cell.key});
-    };
-    std::vector<Value> row = evidence.rows[n];
-    row.insert(row.begin() + 1,
-               {c.subject.texts.visible_token(cell.query), c.subject.texts.visible_token(cell.key),
-                at(layer.pattern), at(layer.pattern_x_value_norm)});
-    t.rows.push_back(std::move(row));
-  }
-  return t;
+double value_at(const nn::Tensor& map, const nn::Cell& cell) {
+  return map.at({0, cell.head.head, cell.query, cell.key});
 }
 
-Section cut_cells_of_sequence(StudyContext& c) {
-  const NotableCells& cells = c.cells();
+// Measures the blocked cells (--block).
+void add_blocked(Section& s, StudyContext& c) {
+  const std::vector<nn::Cell> cells = given_cells(c);
+  const nn::BaseRun run = c.subject.base();
+  const nn::Effect effect = nn::block_cells(run, cells);
+  double slope = 0;
+  for (const nn::Cell& cell : cells)
+    slope += value_at(c.study().layers[std::size_t(cell.head.layer)].scores_grad, cell);
+  s.tables.push_back({.columns = {{"cells"},
+                                  {"effect", effect_unit(run.objective), "{:+.4g}"},
+                                  {"dL/dS", "", "{:+.3g}"}},
+                      .title = "Blocked cells: their scores are -inf, and the other weights of the "
+                               "query grow",
+                      .rows = {{nn::cells_text(cells), effect.mean, slope}}});
+  s.answers = {
+      fmt::format("With {} blocked, L on the sequence shown changes by {:+.4g}; the other "
+                  "weights of the query grow.",
+                  nn::cells_text(cells), effect.mean)};
+}
+
+// Returns all visible cells, with the predictions of their effects.
+struct CellPredictions {
+  std::vector<nn::Cell> cells;
+  std::vector<double> path, gradient;
+};
+CellPredictions predict_cells(StudyContext& c) {
+  const StudySample& e = c.shown();
+  const nn::Attribution a =
+      nn::attribute(e.run, e.donors, {.cells = true}, c.counting("Predicting cells"));
+  const std::int64_t window = c.model().options.attention.window;
+  CellPredictions all;
+  for (std::size_t l = 0; l < a.cell_path.size(); ++l) {
+    const auto path = nn::to_doubles(a.cell_path[l]), gradient = nn::to_doubles(a.cell_gradient[l]);
+    const std::int64_t heads = a.cell_path[l].size(0), n = a.cell_path[l].size(1);
+    for (std::int64_t h = 0; h < heads; ++h)
+      for (std::int64_t i = 0; i < n; ++i)
+        for (std::int64_t j = window ? std::max<std::int64_t>(0, i - window + 1) : 0; j <= i; ++j) {
+          all.cells.push_back({{std::int64_t(l), h}, i, j});
+          all.path.push_back(path[std::size_t((h * n + i) * n + j)]);
+          all.gradient.push_back(gradient[std::size_t((h * n + i) * n + j)]);
+        }
+  }
+  return all;
+}
+
+Section cells_section(StudyContext& c) {
+  const StudySample& e = c.shown();
   Section s{
       .key = "cells",
-      .title = fmt::format("Cells: cuts of the {} single cells with the largest prediction or "
-                           "output, in the sequence shown",
-                           cells.cells.size()),
-      .sentences = {"A cut sets the score of the cell to -inf, and the softmax divides its "
-                    "weight among the other keys; a query without a key receives nothing. "
-                    "gradient: the change of L by dL/dA for this change of the weights. Any "
-                    "other cell: --cut \"HEAD[query,key]\"."},
-      .finding = finding_of(cells.evidence, cells.judgement)};
-  const nn::ObjectiveAt at = nn::at_positions(c.subject.objective, c.subject.sequence);
-  if (const std::size_t n = at.positions.size(); n > 1)
-    s.sentences.push_back(fmt::format(
-        "L is a mean over {0} positions, so a change at one of them is {0} times as large as the "
-        "change of L.",
-        n));
-  if (c.given("cut")) {
-    const auto rows = nn::cut_cells(c.subject.base(), c.study(), {given_cells(c)});
-    Table t = evidence_table("cells", rows, c.judge(rows, c.subject.objective), false, false);
-    t.title = "Cut cells: " + c.text("cut");
-    s.tables.push_back(std::move(t));
+      .title = fmt::format("Cells: effects on L in {}, on the sequence shown",
+                           effect_unit(e.run.objective)),
+      .sentences = {fmt::format(
+          "L1H0[5,3] is query 5 and key 3 of L1H0. effect: the query receives from the key the "
+          "value of another sequence, with the same weight A. error: over {} donors. L is {}.",
+          e.run.values.size(), e.objective)}};
+  if (!c.options.block.empty()) add_blocked(s, c);
+  if (e.donors.rows.empty()) {
+    s.sentences.push_back(e.without_donors);
+    return s;
   }
-  s.tables.push_back(with_tokens(
-      evidence_table("cell", cells.evidence, cells.judgement, c.subject.predicts, true), cells, c));
-  s.tables.back().note = agreement_text(cells.judgement);
+  const CellPredictions predicted = predict_cells(c);
+  const nn::CellEffects measured(e.run, e.donors);
+  std::vector<std::size_t> order(predicted.cells.size());
+  std::iota(order.begin(), order.end(), std::size_t(0));
+  std::ranges::stable_sort(order, std::greater<>(),
+                           [&](std::size_t i) { return std::abs(predicted.path[i]); });
+  order.resize(affordable(c, "cells", order,
+                          [&](std::size_t i) { return measured.work(predicted.cells[i]); }));
+  std::ranges::sort(order);  // cells of one layer share passes
+  std::vector<std::vector<nn::Cell>> sets;
+  for (const std::size_t i : order) sets.push_back({predicted.cells[i]});
+  c.progress.at_work(fmt::format("Measuring {} cells", sets.size()));
+  const std::vector<nn::Effect> effects = measured.effects(sets);
+  std::vector<nn::Evidence> rows;
+  for (std::size_t n = 0; n < order.size(); ++n)
+    rows.push_back({nn::cell_name(predicted.cells[order[n]]), effects[n], predicted.path[order[n]],
+                    predicted.gradient[order[n]]});
+  const nn::Judgement j = nn::judge(rows, c.smallest());
+  Table t = evidence_table("cell", rows, j);
+  t.shown = 20;
+  t.columns[5].in_text = t.columns[6].in_text = false;  // predictions
+  t.columns.insert(t.columns.begin() + 1, {{"query"},
+                                           {"key"},
+                                           {"S", "", "{:.2g}"},
+                                           {"A", "", "{:.3f}"},
+                                           {"dL/dA", "", "{:+.2g}"},
+                                           {"dL/dS", "", "{:+.2g}"}});
+  for (std::size_t n = 0; n < t.rows.size(); ++n) {
+    const nn::Cell& cell = predicted.cells[order[j.order[n]]];
+    const nn::LayerStudy& layer = c.study().layers[std::size_t(cell.head.layer)];
+    t.rows[n].insert(
+        t.rows[n].begin() + 1,
+        {c.subject.texts.visible_token(cell.query), c.subject.texts.visible_token(cell.key),
+         value_at(layer.scores, cell), value_at(layer.pattern, cell),
+         value_at(layer.pattern_grad, cell), value_at(layer.scores_grad, cell)});
+  }
+  if (const std::string text = agreement_text(j); !text.empty()) s.sentences.push_back(text);
+  s.tables.push_back(std::move(t));
+  s.finding = finding_of(rows, j, predicted.cells.size());
   return s;
 }
 
-const Analysis kCells{
-    .key = "cells",
-    .order = 60,
-    .options = {{"cut", "CELLS",
-                 "measures L if queries cannot read keys, such as L1H0[5,3] (query 5, key 3) or "
-                 "L1H0[*,0-3]"}},
-    .group = "Heads",
-    .by_default = [](StudyContext&) { return true; },
-    .repeats = false,
-    .check =
-        [](const StudyContext& c) {
-          if (c.given("cut")) given_cells(c);
-        },
-    .run = cut_cells_of_sequence};
-
 }  // namespace
+
+const Analysis kCells{.key = "cells",
+                      .advice = "add --block",
+                      .asked = [](const StudyOptions& o) { return !o.block.empty(); },
+                      .by_default = [](StudyContext&) { return true; },
+                      .check =
+                          [](StudyContext& c) {
+                            if (!c.options.block.empty()) given_cells(c);
+                          },
+                      .run = cells_section};
+
 }  // namespace heed

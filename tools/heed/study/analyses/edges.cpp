@@ -1,51 +1,73 @@
-// Cuts of edges: a receiver reads the stream without the output of one component.
+// Effects of edges: a receiver reads the stream with the output of one component replaced.
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <map>
+#include <numeric>
 
-#include "nn/study/edge_cuts.h"
+#include "autograd/base/text.h"
+#include "nn/study/edge_effects.h"
 #include "tools/heed/study/analysis.h"
 
 namespace heed {
 namespace {
 
-constexpr std::size_t kMeasuredCuts = 48;  // cuts of a table: the largest predictions
-
 std::vector<nn::Edge> given_edges(const StudyContext& c) {
-  return nn::parse_edges("--edge", c.text("edge"), c.model().options);
+  return nn::parse_edges("--edge", c.options.edge, c.model().options);
 }
 
-// Adds the title, a sentence and the table of cuts to a section.
-void add_cuts(Section& s, const std::string& title, const std::vector<nn::Evidence>& rows,
-              StudyContext& c) {
-  const HeadSample& e = c.sample();
-  const nn::Judgement j = c.judge(rows, e.run.objective);
-  s.title = fmt::format("{}: change of L in {}, means over {}", title, effect_unit(e.run.objective),
-                        e.sequences);
-  s.sentences = {fmt::format(
-      "L0H0:K:L1H1: the keys of L1H1 read the stream with the output of L0H0 replaced by {}. L is "
-      "{}. gradient: the prediction through this edge alone.",
-      e.replacement, e.objective_text)};
-  s.tables = {evidence_table("cut", rows, j, c.has_marks(e), true)};
-  s.tables[0].note = c.has_marks(e) ? agreement_text(j) : "";
-  s.finding = finding_of(rows, j);
+// Predictions of all edges.
+struct EdgePredictions {
+  std::vector<nn::Edge> edges;
+  std::vector<double> path, gradient;  // by edge
+};
+EdgePredictions predict_edges(StudyContext& c) {
+  const StudySample& e = c.sample();
+  const bool fits = nn::attribution_work(e.run, e.donors, {.edges = true}) <= nn::kStudyWork;
+  const nn::Attribution a = nn::attribute(e.run, fits ? e.donors : e.donors.first(),
+                                          {.edges = true}, c.counting("Predicting edges"));
+  EdgePredictions all{nn::all_edges(c.model().options), {}, {}};
+  for (std::size_t i = 0; i < all.edges.size(); ++i) {
+    all.path.push_back(nn::effect_of(a.edges.path[i], e.run.counts).mean);
+    all.gradient.push_back(nn::effect_of(a.edges.gradient[i], e.run.counts).mean);
+  }
+  return all;
+}
+
+// Marks the edges into values whose effect is above the ablation of the heads that read them.
+void mark_off_distribution(std::vector<nn::Evidence>& rows, StudyContext& c) {
+  const StudySample& e = c.sample();
+  const nn::MultiHeadAttention::Options& o = c.model().options.attention;
+  const auto replaced = nn::replacements(c.model(), e.donors);
+  std::map<std::string, nn::Effect> ablations;  // by the first head
+  for (nn::Evidence& row : rows) {
+    const nn::Receiver r = nn::parse_edges("edge", row.place, c.model().options)[0].receiver;
+    if (r.kind != nn::Receiver::kValue) continue;
+    const std::string head = nn::head_name({r.layer, r.head});
+    if (!ablations.contains(head)) {
+      std::vector<nn::Component> group;
+      for (std::int64_t i = 0; i < o.heads / o.kv_heads; ++i)
+        group.emplace_back(r.layer, r.head + i);
+      ablations[head] = nn::ablate(e.run, group, replaced);
+    }
+    const double above = std::abs(row.effect.mean) - std::abs(ablations[head].mean);
+    row.off_distribution = above > 0 && !(above < 2 * row.effect.standard_error);
+  }
 }
 
 // Places each component at its stage of the forward pass, and connects those whose edge counts.
-void add_network(Section& s, const std::vector<nn::Evidence>& rows, StudyContext& c) {
-  const nn::Transformer::Options& o = c.model().options;
-  const nn::Judgement j = c.judge(rows, c.sample().run.objective);
+void add_network(Section& s, const std::vector<nn::Evidence>& rows, const nn::Judgement& j,
+                 const nn::Transformer::Options& o) {
   plot::Network n{.title = "Edges that count",
                   .caption =
-                      "Information flows from left to right. Width: the change of L if the "
-                      "edge is cut. Blue: L falls; orange: L rises."};
+                      "Information flows from left to right. Width: the effect of the edge. "
+                      "Blue: L falls; orange: L rises."};
   const auto node = [&](const std::string& name, std::int64_t stage, std::int64_t row) {
     if (std::ranges::count(n.nodes, name, &plot::Network::Node::name) == 0)
       n.nodes.push_back({name, stage + 1, row});
     return name;
   };
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    if (!j.rows[i].counts) continue;
+    if (!j.counts[i] || rows[i].off_distribution) continue;
     const auto [sender, r] = nn::parse_edges("edge", rows[i].place, o)[0];
     const bool is_logits = r.kind == nn::Receiver::kLogits;
     n.edges.push_back({node(nn::component_name(sender), nn::stage_of(sender), sender.head),
@@ -54,50 +76,90 @@ void add_network(Section& s, const std::vector<nn::Evidence>& rows, StudyContext
                        rows[i].place, rows[i].effect.mean});
   }
   if (!n.edges.empty())
-    s.pictures.push_back({"network", std::move(n),
-                          "Nodes are heads, MLPs, the embedding and "
-                          "the logits."});
+    s.pictures.push_back(
+        {"network", std::move(n), "Nodes are heads, MLPs, the embedding and the logits."});
 }
 
-Section cut_edges(StudyContext& c) {
-  Section s{.key = "edges", .title = {}};
-  const nn::EdgeCutter cutter(c.sample().run, c.sample().replaced);
-  if (c.given("edge")) {
-    add_cuts(s, "Cut edges", {cutter.cut(given_edges(c))}, c);
+Section edges_section(StudyContext& c) {
+  const StudySample& e = c.sample();
+  const EdgePredictions predicted = predict_edges(c);
+  const nn::EdgeEffects measured(e.run, e.donors);
+  Section s{.key = "edges",
+            .title = fmt::format("Edges: effects on L in {}, on {}", effect_unit(e.run.objective),
+                                 e.sequences),
+            .sentences = {fmt::format(
+                "L0H0:K:L1H0: the keys of L1H0 read the stream with the output of L0H0 replaced by "
+                "that on another sequence. L is {}. path, gradient: predictions of the effect.",
+                e.objective)}};
+  const auto row_of = [&](const std::vector<std::size_t>& edges) {
+    std::vector<nn::Edge> together;
+    std::vector<std::string> names;
+    nn::Evidence row{.place = {}, .effect = {}, .path = 0, .gradient = 0};
+    for (const std::size_t i : edges) {
+      together.push_back(predicted.edges[i]);
+      names.push_back(nn::edge_name(together.back()));
+      row.path += predicted.path[i], row.gradient += predicted.gradient[i];
+    }
+    row.place = heed::join(names, ", "), row.effect = measured.effect(together);
+    return row;
+  };
+  if (!c.options.edge.empty()) {
+    std::vector<std::size_t> set;
+    for (const nn::Edge& edge : given_edges(c))
+      set.push_back(
+          std::size_t(std::ranges::find(predicted.edges, edge) - predicted.edges.begin()));
+    const std::vector<nn::Evidence> rows{row_of(set)};
+    s.tables = {evidence_table("edges", rows, nn::judge(rows, c.smallest()))};
+    s.answers = {fmt::format("With {} replaced together, L changes by {}{}, on {}.", rows[0].place,
+                             effect_text(rows[0].effect), accuracy_text(rows[0].effect),
+                             e.sequences)};
     return s;
   }
-  const auto edges = nn::all_edges(c.model().options);
-  const auto rows = cutter.largest(edges, kMeasuredCuts, c.counting("Cutting edges"));
-  std::string title = "Edges";
-  if (rows.size() < edges.size())
-    title +=
-        fmt::format(", those with the {} largest of {} predictions", rows.size(), edges.size());
-  add_cuts(s, title, rows, c);
-  add_network(s, rows, c);
+  std::vector<std::size_t> order(predicted.edges.size());
+  std::iota(order.begin(), order.end(), std::size_t(0));
+  std::ranges::stable_sort(order, std::greater<>(),
+                           [&](std::size_t i) { return std::abs(predicted.path[i]); });
+  const std::size_t all = order.size();
+  order.resize(affordable(c, "edges", order,
+                          [&](std::size_t i) { return measured.work(predicted.edges[i]); }));
+  std::vector<nn::Evidence> rows;
+  const auto progress = c.counting("Measuring edges");
+  for (const std::size_t i : order) {
+    rows.push_back(row_of({i}));
+    progress(std::ssize(rows), std::ssize(order));
+  }
+  if (rows.empty()) {
+    s.sentences.emplace_back("No edge was measured, because it would take too long; --show edges.");
+    return s;
+  }
+  mark_off_distribution(rows, c);
+  const nn::Judgement j = nn::judge(rows, c.smallest());
+  if (const std::string text = agreement_text(j); !text.empty()) s.sentences.push_back(text);
+  s.tables = {evidence_table("edge", rows, j)};
+  s.finding = finding_of(rows, j, all);
+  add_network(s, rows, j, c.model().options);
   return s;
 }
 
+}  // namespace
+
 const Analysis kEdges{
     .key = "edges",
-    .order = 40,
-    .options = {{"edge", "EDGES", "cuts these edges together, such as L0H0:K:L1H1,embed:L1MLP"}},
-    .group = "Edges",
-    .notes = R"(L0H0:K:L1H1 is the edge from the output of L0H0 to the keys of L1H1 (Q: queries, V:
-values). If it is cut, L1H1 alone reads the stream with the output of L0H0 replaced. embed is the
-embedding, L0MLP an MLP, logits the output. Predictions are the gradients through this edge alone.
-If the heads are measured, the edges with the largest predictions are, too.)",
+    .advice = "add --edge",
+    .asked = [](const StudyOptions& o) { return !o.edge.empty(); },
     .by_default =
         [](StudyContext& c) {
-          return c.heads.measured && c.model().options.norm != nn::NormPlacement::kPost;
+          return c.components() && c.model().options.norm != nn::NormPlacement::kPost &&
+                 !c.sample().donors.rows.empty();
         },
-    .repeats = false,
     .check =
-        [](const StudyContext& c) {
-          if (!c.given("edge")) return;
+        [](StudyContext& c) {
+          if (c.options.edge.empty()) return;
           given_edges(c);
           nn::check_separable(c.model(), "edges");
+          if (c.sample().donors.rows.empty())
+            usage_error("--edge needs other sequences: {}", c.sample().without_donors);
         },
-    .run = cut_edges};
+    .run = edges_section};
 
-}  // namespace
 }  // namespace heed

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "autograd/base/text.h"
 #include "nn/io/limits.h"
@@ -24,7 +25,7 @@ struct PromptPairs {
   std::vector<std::string> labels;  // of the positions, [T]; empty: their numbers
 
   std::string objective_text(const Subject& s) const {
-    if (objective.kind == nn::Objective::kMargin && clean.inputs.size(0) > 1)
+    if (objective.kind == nn::Objective::kPair && clean.inputs.size(0) > 1)
       return "the logit of the right token minus that of the wrong token, at the last position";
     return objective_description(objective, s.info().vocabulary);
   }
@@ -47,7 +48,7 @@ PromptPairs pairs_of(const std::vector<nn::PromptPair>& pairs, std::string text)
     corrupt.push_back({.inputs = p.corrupt, .targets = targets, .counted = counted});
   }
   PromptPairs all{nn::make_batch(clean), nn::make_batch(corrupt), {}, std::move(text), {}};
-  all.objective = {.kind = nn::Objective::kMargin,
+  all.objective = {.kind = nn::Objective::kPair,
                    .right = autograd::from_data(right, all.clean.inputs.shape()),
                    .wrong = autograd::from_data(wrong, all.clean.inputs.shape())};
   return all;
@@ -63,11 +64,17 @@ std::vector<std::string> pair_labels(const Subject& s, const nn::Batch& corrupt)
   return labels;
 }
 
-// Returns the target after a prompt, or the token with the largest logit if there is none, and the
-// token with the largest other logit.
-std::pair<std::int64_t, std::int64_t> predicted_tokens(const Subject& s, const nn::Batch& prompt) {
-  const nn::Objective o = nn::margin(s.model(), prompt, {prompt.inputs.numel() - 1});
-  return {o.right.to_vector<std::int64_t>().back(), o.wrong.to_vector<std::int64_t>().back()};
+// Returns the answer to a prompt: the target that it determines or, if it determines none, the
+// token with the largest logit. `second` becomes the token with the largest other logit.
+std::int64_t answer_of(const Subject& s, const nn::Batch& prompt, std::int64_t& second) {
+  const autograd::NoGrad guard;
+  const std::int64_t answer = nn::prompt_objective(s.model(), prompt).a;
+  const nn::Tensor logits =
+      autograd::select(s.model()(prompt.inputs), 1, prompt.inputs.size(1) - 1);
+  const nn::Tensor is_answer = autograd::eq(autograd::arange(logits.size(1)), double(answer));
+  second = autograd::argmax(autograd::masked_fill(logits, is_answer, -HUGE_VAL), -1)
+               .to_vector<std::int64_t>()[0];
+  return answer;
 }
 
 // Reads one line: clean TAB corrupt, or clean TAB corrupt TAB right TAB wrong.
@@ -103,9 +110,9 @@ nn::PromptPair read_pair(const std::string& line, const std::string& where, cons
       usage_error("{}: right and wrong token are both '{}'; give two tokens", where, parts[2]);
     return pair;
   }
-  const auto [right, second] = predicted_tokens(s, clean);
-  pair.right = right, pair.wrong = predicted_tokens(s, corrupt).first;
-  if (pair.wrong == right) pair.wrong = second;
+  std::int64_t second = 0, ignored = 0;
+  pair.right = answer_of(s, clean, second), pair.wrong = answer_of(s, corrupt, ignored);
+  if (pair.wrong == pair.right) pair.wrong = second;
   return pair;
 }
 
@@ -128,15 +135,34 @@ std::vector<nn::PromptPair> read_pairs(const std::string& file, const Subject& s
   return pairs;
 }
 
+// Returns pairs of the task. Throws UsageError for a corruption that it does not have.
+PromptPairs task_pairs(const StudyContext& c, const std::string& corruption) {
+  constexpr std::int64_t kDefaultPairs = 32;
+  const Subject& s = c.subject;
+  const std::vector<std::string>& known = s.info().corruptions;
+  if (std::ranges::count(known, corruption) == 0)
+    usage_error("--corruption '{}': {}", corruption,
+                known.empty() ? s.info().name + " has no corruptions; give pairs with --pairs"
+                              : "use " + heed::join(known) + " for " + s.info().name);
+  nn::Generator generator(1);
+  std::vector<nn::PromptPair> pairs;
+  const std::int64_t count = c.options.samples > 0 ? c.options.samples : kDefaultPairs;
+  for (std::int64_t i = 0; i < count; ++i)
+    pairs.push_back(s.run->task->pair(corruption, generator));
+  return pairs_of(pairs,
+                  fmt::format("{} pairs of {}, corruption {}", count, s.info().name, corruption));
+}
+
 // Returns the pairs that the options select.
 PromptPairs chosen_pairs(const StudyContext& c) {
   const Subject& s = c.subject;
-  if (int(c.given("corrupt")) + int(c.given("pairs")) + int(c.given("corruption")) > 1)
+  const StudyOptions& o = c.options;
+  if (int(!o.corrupt.empty()) + int(!o.pairs.empty()) + int(!o.corruption.empty()) > 1)
     usage_error(
         "--corrupt, --pairs and --corruption all select pairs of prompts; give one of them");
-  if (c.given("corrupt")) {
+  if (!o.corrupt.empty()) {
     PromptPairs pair{s.sequence,
-                     s.run->task->prompt(c.text("corrupt")),
+                     s.run->task->prompt(o.corrupt),
                      s.objective,
                      "the sequence and a corrupt prompt",
                      {}};
@@ -148,27 +174,10 @@ PromptPairs chosen_pairs(const StudyContext& c) {
     pair.labels = pair_labels(s, pair.corrupt);
     return pair;
   }
-  std::vector<nn::PromptPair> pairs;
-  std::string text;
-  if (c.given("pairs")) {
-    pairs = read_pairs(c.text("pairs"), s);
-    text = fmt::format("{} pairs of {}", pairs.size(), c.text("pairs"));
-  } else {
-    constexpr std::int64_t kDefaultPairs = 32;
-    constexpr std::uint64_t kSeed = 1;
-    nn::Generator generator(kSeed);
-    const std::vector<std::string> known = s.info().corruptions;
-    if (std::ranges::count(known, c.text("corruption")) == 0)
-      usage_error("--corruption '{}': {}", c.text("corruption"),
-                  known.empty() ? s.info().name + " has no corruptions; give pairs with --pairs"
-                                : "use " + heed::join(known) + " for " + s.info().name);
-    const std::int64_t count = c.arguments.samples > 0 ? c.arguments.samples : kDefaultPairs;
-    for (std::int64_t i = 0; i < count; ++i)
-      pairs.push_back(s.run->task->pair(c.text("corruption"), generator));
-    text = fmt::format("{} pairs of {}, corruption {}", count, s.info().name, c.text("corruption"));
-  }
-  PromptPairs all = pairs_of(pairs, std::move(text));
-  if (c.given("of") && s.objective.kind != nn::Objective::kMargin) {
+  if (!o.corruption.empty()) return task_pairs(c, o.corruption);
+  const std::vector<nn::PromptPair> pairs = read_pairs(o.pairs, s);
+  PromptPairs all = pairs_of(pairs, fmt::format("{} pairs of {}", pairs.size(), o.pairs));
+  if (!o.of.empty()) {
     all.objective = s.objective;
     all.objective.positions = {all.clean.inputs.size(1) - 1};
   }
@@ -177,22 +186,20 @@ PromptPairs chosen_pairs(const StudyContext& c) {
 
 // ---- table and picture
 
-Table direction_table(const std::string& title, const nn::Patching::Direction& d,
-                      const PromptPairs& pairs, StudyContext& c) {
-  const nn::Judgement j = c.judge(d.gains, pairs.objective);
-  Table t{.columns = {{"place"},
-                      {"share", "", "{:.3f}"},
-                      {"error", "", "{:.2g}"},
-                      {"predicted", "", "{:.3f}"},
-                      {"mark"}},
+Table shares_table(const std::string& title, const nn::Patching& p,
+                   const std::vector<nn::Effect>& shares, const PromptPairs& pairs) {
+  Table t{.columns = {{"place"}, {"share", "", "{:.3f}"}, {"error", "", "{:.2g}"}},
           .title = title,
-          .note = agreement_text(j),
           .shown = 24};
-  const bool marks = c.subject.predicts && d.gains[0].effect.sequences > 1;
-  for (const std::size_t i : j.order) {
-    const nn::Effect& share = d.shares[i].effect;
-    t.rows.push_back({d.gains[i].place, share.mean, share.standard_error, d.shares[i].predicted(),
-                      marks ? Value(nn::mark_text(j.rows[i])) : Value()});
+  std::vector<std::size_t> order(shares.size());
+  std::iota(order.begin(), order.end(), std::size_t(0));
+  std::ranges::stable_sort(order, std::greater<>(),
+                           [&](std::size_t i) { return std::abs(shares[i].mean); });
+  for (const std::size_t i : order) {
+    std::string place = p.places[i].name();
+    if (!p.places[i].by_head && !pairs.labels.empty())
+      place += " (" + pairs.labels[std::size_t(p.places[i].column)] + ")";
+    t.rows.push_back({place, shares[i].mean, shares[i].standard_error});
   }
   return t;
 }
@@ -216,7 +223,7 @@ plot::HeatmapGrid patching_grid(const nn::Patching& p, bool by_head, const Promp
     plot::Panel* panels = &grid.panels[grid.panels.size() - 2];
     for (const auto* direction : {&p.denoise, &p.noise}) {
       std::vector<float>& values = (panels++)->values;
-      values.insert(values.end(), std::size_t(width), float(direction->shares[i].effect.mean));
+      values.insert(values.end(), std::size_t(width), float((*direction)[i].mean));
     }
   }
   for (std::int64_t l = 0; l < o.layers; ++l) grid.row_labels.push_back(std::to_string(l));
@@ -235,57 +242,91 @@ plot::HeatmapGrid patching_grid(const nn::Patching& p, bool by_head, const Promp
   return grid;
 }
 
-Section patched_pairs(StudyContext& c) {
+// Returns sentences about pairs that are left out or that the model gets wrong, or "".
+std::string warnings_of(const nn::Patching& p) {
+  std::string text;
+  if (p.left_out > 0)
+    text += fmt::format(" {} with less than 10 % of the median gap {} left out.",
+                        counted(p.left_out, "pair"), p.left_out == 1 ? "is" : "are");
+  if (p.wrong_clean > 0)
+    text += fmt::format(" The model gets {} of the clean prompts wrong.", p.wrong_clean);
+  return text;
+}
+
+// Returns the largest share of heads at these sites: "L1H0 z 0.53 +- 0.04".
+std::string largest_share(const nn::Patching& p, const std::vector<std::string>& sites) {
+  std::size_t best = p.denoise.size();
+  for (std::size_t i = 0; i < p.denoise.size(); ++i)
+    if (std::ranges::count(sites, p.places[i].site) > 0 &&
+        (best == p.denoise.size() || p.denoise[i].mean > p.denoise[best].mean))
+      best = i;
+  return fmt::format("{} {:.2f} +- {:.2g}", p.places[best].name(), p.denoise[best].mean,
+                     p.denoise[best].standard_error);
+}
+
+Section patching_section(StudyContext& c) {
+  const StudyOptions& o = c.options;
+  Section s{.key = "patching", .title = {}};
+  if (!kPatching.is_asked(o)) {
+    s.title = "Activation patching of the task's corruptions";
+    s.sentences = {
+        "The largest shares of the gap between L of the clean and of the corrupt prompts "
+        "that the clean value restores in the corrupt run; --corruption NAME shows all."};
+    Table t{.columns = {{"corruption"}, {"output"}, {"input"}}};
+    for (const std::string& corruption : c.subject.info().corruptions) {
+      const PromptPairs pairs = task_pairs(c, corruption);
+      const nn::Patching p =
+          nn::patching(c.model(), pairs.clean, pairs.corrupt, pairs.objective, true);
+      const std::string output = largest_share(p, {"attn.hook_z"}),
+                        input = largest_share(p, {"attn.hook_q", "attn.hook_k", "attn.hook_v"});
+      t.rows.push_back({corruption, output, input});
+      s.answers.push_back(fmt::format("Patching, corruption {}: {}; {}.{}", corruption, output,
+                                      input, warnings_of(p)));
+    }
+    s.tables = {std::move(t)};
+    return s;
+  }
   const PromptPairs pairs = chosen_pairs(c);
-  nn::Patching p =
-      nn::patching(c.model(), pairs.clean, pairs.corrupt, pairs.objective, c.counting("Patching"));
-  for (std::size_t i = 0; i < p.places.size() && !pairs.labels.empty(); ++i)
-    if (!p.places[i].by_head)
-      for (auto* rows : {&p.denoise.gains, &p.noise.gains})
-        (*rows)[i].place += " (" + pairs.labels[std::size_t(p.places[i].column)] + ")";
-  Section s{.key = "patching", .title = "Activation patching, " + pairs.text};
+  const nn::Patching p = nn::patching(c.model(), pairs.clean, pairs.corrupt, pairs.objective, false,
+                                      c.counting("Patching"));
+  s.title = "Activation patching, " + pairs.text;
   s.sentences = {fmt::format(
       "L is {}. denoise: the clean value in the corrupt run; noise: the corrupt value in the clean "
       "run. share: of the gap between L of the clean prompts, {:.4g}, and of the corrupt prompts, "
-      "{:.4g}. predicted: by the gradient in the run that is patched.{}",
-      pairs.objective_text(c.subject), p.clean, p.corrupt,
-      p.left_out > 0
-          ? fmt::format(" {} pairs with less than 10 % of the median gap are left out.", p.left_out)
-          : "")};
-  s.tables = {direction_table("denoise: sufficient", p.denoise, pairs, c),
-              direction_table("noise: necessary", p.noise, pairs, c)};
+      "{:.4g}; each pair counts with the sign of its gap.{}",
+      pairs.objective_text(c.subject), p.clean, p.corrupt, warnings_of(p))};
+  s.tables = {shares_table("denoise: sufficient", p, p.denoise, pairs),
+              shares_table("noise: necessary", p, p.noise, pairs)};
   for (const bool by_head : {false, true})
     s.pictures.push_back({by_head ? "patching_heads" : "patching",
                           patching_grid(p, by_head, pairs, c.model().options),
                           "denoise: the share of the gap that the clean activation restores in the "
                           "corrupt run. noise: the share that is lost with the corrupt activation "
                           "in the clean run."});
-  s.finding = finding_of(p.denoise.gains, c.judge(p.denoise.gains, pairs.objective));
+  const auto& largest = s.tables[0].rows[0];
+  s.answers = {fmt::format("Patching, {}: the clean value of {} restores {:.2f} of the gap.{}",
+                           pairs.text, *largest[0].as<std::string>(), *largest[1].as<double>(),
+                           warnings_of(p))};
   return s;
 }
 
+}  // namespace
+
 const Analysis kPatching{
     .key = "patching",
-    .order = 70,
-    .options = {{"corrupt", "TEXT",
-                 "a second prompt of the same length: patches activations between the two"},
-                {"pairs", "FILE",
-                 "patches over pairs of prompts; a line is clean TAB corrupt, and optionally TAB "
-                 "right TAB wrong token"},
-                {"corruption", "NAME",
-                 "patches over --samples pairs of the task (default 32), such as value, key or "
-                 "query of induction"}},
-    .group = "Patching",
-    .notes =
-        R"(An activation of one prompt in the run on another. denoise: the clean value in the corrupt
-run; noise: the corrupt value in the clean run. A share is a part of the gap between the two L. A
-line of --pairs is clean TAB corrupt, optionally TAB right TAB wrong token; all prompts have the same
-number of tokens. The default L of pairs is the logit of the right token minus that of the wrong one.)",
-    .check =
-        [](const StudyContext& c) {
-          if (c.given("corrupt") || c.given("pairs") || c.given("corruption")) chosen_pairs(c);
+    .advice = "add --corrupt, --pairs or --corruption",
+    .asked =
+        [](const StudyOptions& o) {
+          return !o.corrupt.empty() || !o.pairs.empty() || !o.corruption.empty();
         },
-    .run = patched_pairs};
+    .by_default =
+        [](StudyContext& c) {
+          return c.components() && c.predicts() && !c.subject.info().corruptions.empty();
+        },
+    .check =
+        [](StudyContext& c) {
+          if (kPatching.is_asked(c.options)) chosen_pairs(c);
+        },
+    .run = patching_section};
 
-}  // namespace
 }  // namespace heed

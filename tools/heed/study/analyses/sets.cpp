@@ -1,67 +1,64 @@
 // L without a set of heads and MLPs (--ablate), or with it alone (--keep).
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "autograd/base/text.h"
 #include "tools/heed/study/analysis.h"
 
 namespace heed {
 namespace {
 
-bool has_ablated_set(const StudyContext& c) {
-  return c.given("ablate") && c.arguments.ablate != "all";
+// Returns what replaces the output of a component.
+std::string replacement_text(nn::Ablation how) {
+  if (how == nn::Ablation::kZero) return "zeros";
+  return how == nn::Ablation::kMean ? "its mean at the position"
+                                    : "its output on another sequence at the same position";
 }
 
-Section measured_sets(StudyContext& c) {
-  const HeadSample& e = c.sample();
-  Section s{.key = "sets",
-            .title = fmt::format("Sets of heads and MLPs, on {}", e.sequences),
-            .sentences = {fmt::format(
-                "effect: L with the outputs of the set replaced by {}, minus L. left: the share "
-                "that is left of the difference that all heads (and all MLPs, if the set names "
-                "one) make to L. L is {}.",
-                e.replacement, e.objective_text)}};
+Section sets_section(StudyContext& c) {
+  const StudySample& e = c.sample();
+  const auto replaced = nn::replacements(c.model(), e.donors, c.options.ablation);
+  Section s{
+      .key = "sets",
+      .title = fmt::format("Sets of heads and MLPs, on {}", e.sequences),
+      .sentences = {fmt::format("effect: L with the outputs of the set replaced by {}, minus L. "
+                                "L is {}. It is {:.4g}.",
+                                replacement_text(c.options.ablation), e.objective,
+                                nn::effect_of(e.run.values, e.run.counts).mean)}};
   Table t{.columns = {{"set"},
                       {"effect", effect_unit(e.run.objective), "{:+.4g}"},
                       {"error", "", "{:.2g}"},
-                      {"left", "", "{:.2f} %"},
+                      {"donors", "", "{:.2g}"},
                       {"accuracy", "", "{:.2f} %"}}};
-  const auto add = [&](const std::string& option, const std::string& text, const char* how) {
+  const auto add = [&](const std::string& option, const std::string& text) {
     const auto named = c.subject.components(option, text);
-    const bool with_mlps = std::ranges::count(named, nn::Component::kMlp, &nn::Component::kind) > 0;
-    const nn::KeptShare k =
-        nn::kept_share(e.run, option == "--keep" ? nn::other_components(c.model(), named) : named,
-                       e.replaced, with_mlps);
-    const std::string name = how + heed::join(component_names(named));
-    t.rows.push_back({name, k.effect.mean, k.effect.standard_error, k.left, k.effect.accuracy});
-    s.answers.push_back(fmt::format(
-        "{}, L changes by {}, on {}{}.", name, effect_text(k.effect), e.sequences,
-        std::isnan(k.left) ? ""
-                           : fmt::format("; {:.0f} % of the difference that {} make to L "
-                                         "is left",
-                                         std::abs(100 * k.left) < 0.5 ? 0 : 100 * k.left,
-                                         with_mlps ? "heads and MLPs" : "heads")));
-    s.answers.back()[0] = 'W';
+    const bool keeps = option == "--keep";
+    const nn::Effect effect =
+        nn::ablate(e.run, keeps ? nn::other_components(c.model(), named) : named, replaced);
+    const std::string names = heed::join(component_names(named));
+    t.rows.push_back({(keeps ? "with only " : "without ") + names, effect.mean,
+                      effect.standard_error, effect.donor_deviation, effect.accuracy});
+    s.answers.push_back(fmt::format("{} {}, L changes by {}{}, on {}.",
+                                    keeps ? "With only" : "Without", names, effect_text(effect),
+                                    accuracy_text(effect), e.sequences));
   };
-  if (has_ablated_set(c)) add("--ablate", c.arguments.ablate, "without ");
-  if (c.given("keep")) add("--keep", c.arguments.keep, "with only ");
+  if (c.options.has_ablated_set()) add("--ablate", c.options.ablate);
+  if (!c.options.keep.empty()) add("--keep", c.options.keep);
   s.tables = {std::move(t)};
-  s.finding = counted(std::ssize(s.tables[0].rows), "set");
   return s;
 }
 
+}  // namespace
+
 const Analysis kSets{
     .key = "sets",
-    .order = 20,
-    .by_shared = [](const StudyContext& c) { return c.given("keep") || has_ablated_set(c); },
-    .shared = "--ablate or --keep",
+    .advice = "add --ablate or --keep",
+    .asked = [](const StudyOptions& o) { return !o.keep.empty() || o.has_ablated_set(); },
     .check =
-        [](const StudyContext& c) {
-          if (c.given("keep")) c.subject.components("--keep", c.arguments.keep);
-          if (has_ablated_set(c)) c.subject.components("--ablate", c.arguments.ablate);
+        [](StudyContext& c) {
+          if (!c.options.keep.empty()) c.subject.components("--keep", c.options.keep);
+          if (c.options.has_ablated_set()) c.subject.components("--ablate", c.options.ablate);
+          if (kSets.is_asked(c.options)) c.sample();
         },
-    .run = measured_sets};
+    .run = sets_section};
 
-}  // namespace
 }  // namespace heed

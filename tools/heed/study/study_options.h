@@ -1,0 +1,39 @@
+// The options of heed study, parsed once.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "nn/run/run_folder.h"
+#include "nn/study/ablation.h"
+#include "tools/heed/command_line/command.h"
+
+namespace heed {
+
+/// Options of heed study. An empty text means that the option is not given, unless a member states
+/// something else.
+struct StudyOptions {
+  std::string run, weights = nn::RunFolder::kState, prompt, of, at, out;
+  std::vector<std::string> formats, show;
+  std::int64_t sample = 0;   ///< index of the sequence shown, if has_sample is true
+  std::int64_t samples = 0;  ///< number of sequences; 0: nn::default_samples()
+  nn::Ablation ablation = nn::Ablation::kResample;
+  std::string ablate, keep;  ///< components; `ablate` may be "all"
+  std::string edge, block;   ///< edges, cells
+  std::string corrupt, pairs, corruption;
+  bool over_time = false;
+  bool has_prompt = false, has_sample = false;  ///< whether --prompt and --sample are given
+
+  /// Returns whether interventions are measured on the sequence shown, and not on sequences of the
+  /// task.
+  bool on_sequence_shown() const { return (has_prompt || has_sample) && samples == 0; }
+  bool has_ablated_set() const { return !ablate.empty() && ablate != "all"; }
+  /// Returns whether --show contains the key or "all".
+  bool shows(std::string_view key) const;
+};
+
+/// Adds the settings and the help of heed study to the command. The variables are in `options`.
+void add_study_settings(Command& command, StudyOptions& options);
+
+}  // namespace heed

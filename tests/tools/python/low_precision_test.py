@@ -23,7 +23,7 @@ def over_rows(x):
 
 
 def softmax(x):
-    e = torch.exp((x - x.amax(-1, keepdim=True)) / 4)  # as the softmax of scaled scores
+    e = torch.exp(x - x.amax(-1, keepdim=True))
     return e / e.sum(-1, keepdim=True)
 
 
@@ -42,8 +42,10 @@ FUNCTIONS = {  # name: forward, its backward pass
                lambda x, w, dy: (dy * w * (sigmoid(x) * (1 + x * (1 - sigmoid(x)))),
                                  over_rows(dy * (x * sigmoid(x))))),
     "rms norm": (lambda x, w: x * root(x) * w, rms_norm_backward),
-    "softmax": (softmax, lambda x, dy: softmax(x) * (dy - (dy * softmax(x)).sum(-1, keepdim=True)) / 4),
+    "softmax": (softmax, lambda x, dy: softmax(x) * (dy - (dy * softmax(x)).sum(-1, keepdim=True))),
     "tanh": (lambda x: tanh(x), lambda x, dy: dy * (1 - tanh(x) * tanh(x))),
+    "gauss": (lambda x: torch.exp(-x * x), lambda x, dy: dy * (-2 * x * torch.exp(-x * x))),
+    "squared relu": (lambda x: torch.relu(x) * torch.relu(x), lambda x, dy: dy * 2 * torch.relu(x)),
     "cube": (lambda x: x * x * x, lambda x, dy: dy * (3 * x * x)),
     "softplus": (lambda x: x.clamp(min=0) + torch.log1p(torch.exp(-x.abs())), lambda x, dy: dy * sigmoid(x)),
 }
@@ -77,14 +79,16 @@ def function(forward, backward, factor):
 def main():
     number = int(sys.argv[1]) if len(sys.argv) > 1 else 100
     counts = {(verdict, factor): 0 for verdict in ("right", "wrong", "vacuous") for factor in (1, 1.02)}
-    for case in range(number):
+    for case in [*range(number), 376, 597]:  # the last two: softmaxes that read their rounded outputs near 1
         generator = torch.Generator().manual_seed(case)
         name, values, shape, dtype = (list(options)[torch.randint(len(options), (), generator=generator)] for options in
                                       (FUNCTIONS, RANGES, SHAPES, (torch.bfloat16, torch.float16)))  # fmt: skip
         forward, backward = FUNCTIONS[name]
         shapes = [shape, shape[-1:]][: forward.__code__.co_argcount]
         inputs = [RANGES[values](*s, generator=generator).to(dtype).requires_grad_() for s in shapes]
-        for factor in (1, 1.02):
+        gradients = backward(*inputs, torch.randn(shape, generator=generator).to(dtype))
+        is_zero = not (gradients[0] if isinstance(gradients, tuple) else gradients).any()  # then 1.02 times it, too
+        for factor in (1,) if is_zero else (1, 1.02):
             report = heed.torch.check(function(forward, backward, factor), inputs, reference=forward, seed=case + 1)
             counts[report.verdict, factor] += 1
             if report.verdict == ("wrong" if factor == 1 else "right"):

@@ -35,28 +35,6 @@ TEST_CASE("a wrong gradient fails at any scale of the function") {
   }
 }
 
-TEST_CASE("verdict and digits are the same for a function times a power of two") {
-  const std::vector<Tensor> xs = some({2, 3});
-  const auto f = [](double scale) {
-    return [scale](Args t) { return scale * (exp(t[0]) / sum(exp(t[0]), {1}, true)); };
-  };
-  const CheckReport one = gradcheck(f(1), xs, {.order = 2});
-  for (const int power : {-100, -1, 1, 100}) {
-    CAPTURE(power);
-    const CheckReport other = gradcheck(f(std::ldexp(1, power)), xs, {.order = 2});
-    CHECK(other.ok() == one.ok());
-    for (const int order : {1, 2})
-      for (const Oracle oracle : kAllOracles) {
-        const OracleReport &a = one.by(order, oracle), &b = other.by(order, oracle);
-        CHECK(a.checked == b.checked);
-        CHECK(a.worst.digits() == b.worst.digits());
-        CHECK(a.worst.digits() < 16);  // 16 would mean that no entry was compared
-        CHECK(b.worst.terms == std::ldexp(a.worst.terms, power));
-        CHECK(b.worst.tolerance == std::ldexp(a.worst.tolerance, power));
-      }
-  }
-}
-
 TEST_CASE("one wrong entry of many is found, in the sample or not") {
   const Shape shape = kSanitized ? Shape{20, 25} : Shape{40, 50};
   Tensor keep = full(shape, true, bool8);

@@ -63,7 +63,7 @@ def empty_model(o, vocab, classes, dtype):
 
 def build(heed, run):
     """Returns a HookedTransformer with the weights of a run."""
-    o, file = tomllib.loads((run / "config.toml").read_text())["train"], run / "transformerlens.safetensors"
+    o, file = tomllib.loads((run / "config.toml").read_text())["train"], run.parent / "transformerlens.safetensors"
     subprocess.run([heed, "export", run, "--names", "transformerlens", "--out", file], check=True,
                    stdout=subprocess.DEVNULL)
     w = load_file(file)

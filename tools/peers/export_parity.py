@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Loads weights that heed export wrote into the models of other libraries, and compares logits.
 
-    python3 -m venv V && V/bin/pip install torch safetensors transformers "transformer_lens<4"
+    python3 -m venv V && V/bin/pip install -r tools/peers/requirements.txt
     V/bin/python tools/peers/export_parity.py build/release/heed
 
 For each run below, the script trains one step in float32, replaces all weights, biases and norms by random numbers,
@@ -9,7 +9,7 @@ exports them, and prints one line. The columns are:
   logits  largest difference of the logits after a random prompt, minus their mean as in heed study, divided by the
           largest magnitude; at most 1e-5
   back    tensors that have the same bytes as heed's after conversion back to heed's names and layouts
-A run is skipped if its library is not installed. transformer_lens 4 does not have HookedTransformer. For the names
+A run is skipped if its library is not installed. For the names
 torch, the model is that of heed.torch.load with nn.MultiheadAttention; the package is in build/release/python."""
 import argparse
 import json

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Imports models of other libraries, and compares heed's logits with theirs.
 
-    python3 -m venv V && V/bin/pip install torch safetensors transformers "transformer_lens<4"
+    python3 -m venv V && V/bin/pip install -r tools/peers/requirements.txt
     PYTHONPATH=build/release/python V/bin/python tools/peers/import_parity.py build/release/heed
 
 The models are a nanoGPT, saved as ckpt.pt, HookedTransformers and a GPT2LMHeadModel. All weights, biases and norms are

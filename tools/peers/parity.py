@@ -30,7 +30,7 @@ try:
     import torch
     from safetensors.torch import load_file, save_file
 except ImportError as error:
-    print(f"parity: {error}; python3 -m venv V && V/bin/pip install torch safetensors numpy, "
+    print(f"parity: {error}; python3 -m venv V && V/bin/pip install -r tools/peers/requirements.txt, "
           "then V/bin/python tools/peers/parity.py", file=sys.stderr)
     sys.exit(2)
 

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Compares gradient checkers on public gradient bugs of 2023 to 2026 (public_bugs_cases.py). The checkers are
 torch.autograd.gradcheck and gradgradcheck, jax.test_util.check_grads and heed, each with its default options. Each
-checks the wrong function and its right twin. Prints the Markdown table of all cases, the counts and what heed misses.
+checks the wrong function and its right twin. Prints the Markdown table of all cases, the counts and what heed misses,
+and exits with 1 if heed misses one without a known reason.
 
     cmake --build build/release --target heed_python
     python tools/peers/public_bugs.py                          # all cases: 20 minutes
@@ -259,13 +260,16 @@ def summary(cases, answers):
             row("right functions accepted", functools.partial(accepted, right))]
 
 
+NO_REASON = "no reason known; heed: "
+
+
 def misses(cases, answers):
     """What heed does not find, or does not accept, with the reasons."""
     lines = []
     for case in cases:
         said = word(answers[case.key, "heed"])
         if said not in ("found", "found, raises", "passes"):
-            reason = REASONS.get(case.key, "no reason known; heed: " + " / ".join(answers[case.key, "heed"]))
+            reason = REASONS.get(case.key, NO_REASON + " / ".join(answers[case.key, "heed"]))
             lines.append(f"- `{case.key}` ({said.strip('*')}): {reason}")
     return lines
 
@@ -292,6 +296,8 @@ def main(arguments=None):
         blocks.append([f"{key} {checker}: {a}" for (key, checker), a in answers.items()])
     if not options.check:
         print("\n\n".join("\n".join(lines) for lines in blocks))
+        if any(NO_REASON in line for line in blocks[2]):
+            sys.exit(1)
         return
     changed = differences(options.check.read_text().splitlines(), blocks[:2], whole=not options.keys)
     print("\n".join([*changed, f"{len(changed)} lines of {options.check} differ"]))

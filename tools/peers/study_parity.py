@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Compares heed study with an implementation that shares no code with heed or transformerlens_parity.py.
 
-    python3 -m venv V && V/bin/pip install torch safetensors numpy
+    python3 -m venv V && V/bin/pip install -r tools/peers/requirements.txt
     V/bin/python tools/peers/study_parity.py build/release/heed
 
 Each receiver of the forward pass below reads its own copy of the stream. The script trains small models in float64 and

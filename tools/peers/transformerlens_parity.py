@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Compares heed study with TransformerLens: the same weights must give the same numbers.
 
-    python3 -m venv V && V/bin/pip install "transformer_lens<4" safetensors
+    python3 -m venv V && V/bin/pip install -r tools/peers/requirements.txt
     V/bin/python tools/peers/transformerlens_parity.py build/release/heed
 
 TransformerLens 4 does not have HookedTransformer. For each run below, the script trains a small model in float64

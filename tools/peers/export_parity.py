@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Loads weights that heed export wrote into the models of other libraries, and compares logits.
+"""Loads weights that heed export wrote into the models of other libraries, and compares what they predict.
 
     python3 -m venv V && V/bin/pip install -r tools/peers/requirements.txt
     V/bin/python tools/peers/export_parity.py build/release/heed
 
 For each run below, the script trains one step in float32, replaces all weights, biases and norms by random numbers,
 exports them, and prints one line. The columns are:
-  logits  largest difference of the logits after a random prompt, minus their mean as in heed study, divided by the
-          largest magnitude; at most 1e-5
+  log p   largest difference of the log probabilities of the tokens of a random prompt, from heed eval --prompt,
+          divided by the largest magnitude; at most 1e-5
   back    tensors that have the same bytes as heed's after conversion back to heed's names and layouts
 A run is skipped if its library is not installed. For the names
 torch, the model is that of heed.torch.load with nn.MultiheadAttention; the package is in build/release/python."""
@@ -196,14 +196,24 @@ def equal_bytes(a, b):
 
 def call(*command):
     """Runs a program and returns its stdout. Raises RuntimeError with its stderr if it fails."""
-    done = subprocess.run(command, capture_output=True, text=True)
+    done = subprocess.run(list(map(str, command)), capture_output=True, text=True)
     if done.returncode != 0:
-        raise RuntimeError(done.stderr)
+        raise RuntimeError(done.stderr.strip().splitlines()[-1])
     return done.stdout
 
 
+def difference(heed, run, logits):
+    """Returns the error of heed's log probabilities of a random prompt; `logits` is the other library's model."""
+    ids = torch.randint(len(LETTERS), (CONTEXT,))  # the vocabulary is sorted
+    prompt = "".join(LETTERS[i] for i in ids)
+    ours = [t["log_probability"] for t in json.loads(call(heed, "eval", run, "--prompt", prompt, "--json"))["tokens"][1:]]
+    with torch.no_grad():
+        theirs = logits(ids[None])[:-1].log_softmax(-1).gather(1, ids[1:, None])[:, 0]
+    return ((torch.tensor(ours) - theirs).abs().max() / theirs.abs().max()).item()
+
+
 def compare(heed, names, options, folder):
-    """Returns the error of the logits, the number of tensors with equal bytes, and the number of tensors."""
+    """Returns the error of difference(), the number of tensors with equal bytes, and the number of tensors."""
     text, run, out = folder / "text.txt", folder / "run", folder / "exported.safetensors"
     text.write_text("".join(random.choices(LETTERS, k=4000)))
     call(heed, "train", "--text", text, *TASK.split(), *options.split(), "--out", run)
@@ -211,18 +221,10 @@ def compare(heed, names, options, folder):
     w = randomize(run / "model.safetensors")
     call(heed, "export", run, "--names", names, "--out", out)
     o = tomllib.loads((run / "config.toml").read_text())["train"]
-    prompt, ours = "".join(random.choices(LETTERS, k=CONTEXT)), []
-    for c in LETTERS:  # the vocabulary is sorted
-        study = call(heed, "study", run, "--prompt", prompt, "--of", f"logit:{c}", "--out", folder / "study",
-                     "--overwrite", "--json")
-        ours.append(json.loads(study)["value"])
-    with torch.no_grad():
-        theirs = foreign_logits(names, o, out, torch.tensor([[LETTERS.index(c) for c in prompt]]))[-1]
     back = heeds(names, load_file(out), o)
     if back.keys() != w.keys():
         raise RuntimeError(f"names in only one of the two files: {sorted(back.keys() ^ w.keys())}")
-    ours, theirs = torch.tensor(ours), theirs - theirs.mean()
-    error = ((ours - theirs).abs().max() / theirs.abs().max()).item()
+    error = difference(heed, run, lambda ids: foreign_logits(names, o, out, ids))
     return error, sum(equal_bytes(back[name], x) for name, x in w.items()), len(w)
 
 
@@ -234,7 +236,7 @@ def main():
     random.seed(1)
     torch.manual_seed(1)
     warnings.simplefilter("ignore")  # TransformerLens 3 warns that HookedTransformer is deprecated
-    print(f"{'':44s}{'logits':>10s}{'back':>12s}")
+    print(f"{'':44s}{'log p':>10s}{'back':>12s}")
     for name, (names, options) in RUNS.items():
         try:
             with tempfile.TemporaryDirectory() as folder:

@@ -1,19 +1,18 @@
 #!/usr/bin/env python3
-"""Imports models of other libraries, and compares heed's logits with theirs.
+"""Imports models of other libraries, and compares what heed and they predict.
 
     python3 -m venv V && V/bin/pip install -r tools/peers/requirements.txt
     PYTHONPATH=build/release/python V/bin/python tools/peers/import_parity.py build/release/heed
 
 The models are a nanoGPT, saved as ckpt.pt, HookedTransformers and a GPT2LMHeadModel. All weights, biases and norms are
-random. The second column is the largest difference divided by the largest magnitude; at most 1e-5. HookedTransformers
-that heed does not have, and wrong twins of the GPT2LMHeadModel or of its configuration, are refused. If a file cannot
-show the fault, the logits differ by more than 1e-3. Each model and twin has one expected outcome, and each refusal a
+random. The second column is difference() of export_parity.py; at most 1e-5. HookedTransformers that heed does not
+have, and wrong twins of the GPT2LMHeadModel or of its configuration, are refused. If a file cannot show the fault, the
+difference is more than 1e-3. Each model and twin has one expected outcome, and each refusal a
 part of its message."""
 import argparse
 import json
 import random
 import re
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -23,10 +22,9 @@ from safetensors.torch import load_file, save_file
 from transformers import GPT2Config, GPT2LMHeadModel
 from transformers.utils import logging
 
-from export_parity import NanoGPT
+from export_parity import BOUND, CONTEXT, LETTERS, NanoGPT, call, difference
 
-EQUAL, DIFFER = "the logits are equal", "the logits differ"
-BOUND, WRONG, LETTERS, CONTEXT = 1e-5, 1e-3, "abcdefghij", 24
+EQUAL, DIFFER, WRONG = "the predictions are equal", "the predictions differ", 1e-3
 LAYERS, WIDTH = 2, 16
 SIZES = {"n_layer": LAYERS, "n_head": 4, "n_embd": WIDTH, "block_size": CONTEXT, "bias": True, "dropout": 0.0,
          "vocab_size": len(LETTERS)}
@@ -68,36 +66,19 @@ def transformerlens(folder, **options):
     return lambda ids: model(ids, prepend_bos=False)[0], folder / "lens.safetensors"
 
 
-def call(*command):
-    """Runs a program and returns its stdout. Raises RuntimeError with its stderr if it fails."""
-    done = subprocess.run(list(map(str, command)), capture_output=True, text=True)
-    if done.returncode != 0:
-        raise RuntimeError(done.stderr.strip().splitlines()[-1])
-    return done.stdout
-
-
 class Imports:
     def __init__(self, heed, folder):
         self.heed, self.folder, self.count = heed, folder, 0
         (folder / "text.txt").write_text("".join(random.choices(LETTERS, k=4000)))
 
     def error(self, model, file, **config):
-        """Imports a file and returns the error of the logits of a random prompt."""
+        """Imports a file and returns the error of difference()."""
         values = {"text": str(self.folder / "text.txt"), "heads": 4, "mlp-act": "gelu"} | config
         self.count += 1
         run, toml = self.folder / f"run{self.count}", self.folder / "config.toml"
-        sections = [f"{key} = {json.dumps(value)}\n" for key, value in values.items() if key != "eps" and value != ""]
-        toml.write_text("[train]\n" + "".join(sections) + (f"[import]\neps = {values['eps']}\n" if "eps" in values else ""))
+        toml.write_text("[train]\n" + "".join(f"{key} = {json.dumps(v)}\n" for key, v in values.items() if v != ""))
         call(self.heed, "import", file, "--out", run, "--config", toml)
-        prompt, ours = "".join(random.choices(LETTERS, k=CONTEXT)), []
-        for c in LETTERS:  # the vocabulary is sorted
-            study = call(self.heed, "study", run, "--prompt", prompt, "--of", f"logit:{c}", "--out", self.folder / "study",
-                         "--overwrite", "--json")
-            ours.append(json.loads(study)["value"])
-        with torch.no_grad():
-            theirs = model(torch.tensor([[LETTERS.index(c) for c in prompt]]))[-1]
-        theirs = theirs - theirs.mean()
-        return ((torch.tensor(ours) - theirs).abs().max() / theirs.abs().max()).item()
+        return difference(self.heed, run, model)
 
 
 def exchanged(x, axis):
@@ -130,7 +111,6 @@ TWINS = {  # the change of the weights of GPT-2, that of the configuration, and 
     "q and k exchanged": (lambda w: {H + f"attn.c_attn.{n}": exchanged(w[H + f"attn.c_attn.{n}"], -1)
                                      for n in ("weight", "bias")}, {}, DIFFER),
     "another activation": (lambda w: {}, {"mlp-act": "relu"}, DIFFER),
-    "another eps": (lambda w: {}, {"eps": 1e-6}, "have eps 1e-06"),
     "a missing bias": (lambda w: {"transformer.h.1.attn.c_proj.bias": None}, {},
                        "missing transformer.h.1.attn.c_proj.bias"),
     "a missing layer": (lambda w: {n: None for n in w if n.startswith(H)}, {}, f"missing {H}ln_1.weight"),

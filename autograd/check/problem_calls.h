@@ -75,6 +75,7 @@ class Buffers {
     std::int64_t at = -1;
     each_element([&, next = values.begin()](const T& e, std::size_t i, std::int64_t k) mutable {
       const auto right = T(*next++);
+      // NOLINTNEXTLINE(bugprone-suspicious-memory-comparison): it compares the bits, also of NaN.
       if (std::memcmp(&e, &right, sizeof e) == 0) return true;
       array = i, at = k;
       return false;

@@ -195,7 +195,7 @@ ProgressCallback TrainingRun::progress(bool all) {
 }
 
 Evaluation TrainingRun::evaluate() {
-  const Evaluation e = t_.evaluate(false, progress(false));
+  Evaluation e = t_.evaluate(false, progress(false));
   last_ = e;
   on_evaluation(e);
   check(e);

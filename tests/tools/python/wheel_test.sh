@@ -14,7 +14,8 @@ tools/package/wheel "$scratch"
 wheel=("$scratch"/heed-*.whl)
 [[ ${wheel[0]} == */heed-0.1.0-py3-none-manylinux_2_*_"$(uname -m)".whl ]] || fail "wrong name: ${wheel[0]}"
 (( $(stat -c %s "${wheel[0]}") <= 6000000 )) || fail "the wheel is larger than 6 MB"
-"$python" -m venv --system-site-packages "$scratch/v"  # the system has NumPy
+"$python" -m venv "$scratch/v"
+"$python" -c 'import numpy, os; print(os.path.dirname(numpy.__path__[0]))' > "$(echo "$scratch"/v/lib/python3*/site-packages)/numpy.pth"
 "$scratch/v/bin/pip" --quiet --disable-pip-version-check install --no-index "${wheel[0]}"
 auditwheel=$(command -v auditwheel || true)
 export PATH=$scratch/v/bin:/usr/bin:/bin  # without another heed

@@ -84,7 +84,7 @@ TEST_CASE("shares over pairs are ratios of sums; gaps of both signs do not cance
   const Patching mixed = patching(model, batch_of(mixed_clean), batch_of(mixed_corrupt), kDiff);
   std::vector<double> sizes, gains(there.places.size(), 0);
   double total = 0;
-  for (const std::size_t i : {0, 1}) {
+  for (std::size_t i = 0; i < 2; ++i) {
     const Patching pair =
         patching(model, batch_of({mixed_clean[i]}), batch_of({mixed_corrupt[i]}), kDiff);
     const double size = std::abs(pair.clean - pair.corrupt);

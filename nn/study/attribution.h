@@ -58,7 +58,7 @@ struct Attribution {
   GradientFlow flow;  ///< at the model itself
 };
 
-/// What attribute() computes besides components.
+/// The parts of Attribution that attribute() computes besides components.
 struct AttributionParts {
   bool edges = false;  ///< Attribution::edges
   bool cells = false;  ///< Attribution::cell_gradient and cell_path

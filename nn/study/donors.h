@@ -35,12 +35,12 @@ struct DonorSample {
 };
 /// Draws donors: within the sequences of equal length, one random order and cyclic shifts by
 /// kDonors distinct offsets. Every sequence is equally often a donor. If no length has
-/// kLeastSequences sequences, there are no rows, and the batch is the whole one.
+/// kLeastSequences sequences, Donors has no rows, and the batch is `batch`.
 DonorSample with_donors(const Batch& batch, std::uint64_t seed = 1);
 
 /// Returns up to kPromptDonors copies of a prompt [1, T], each with one donor: a sequence of the
 /// task's evaluation set, cut to the length of the prompt. With fewer than kLeastSequences donors
-/// of this length, there are no rows, and the batch is the prompt alone.
+/// of this length, Donors has no rows, and the batch is the prompt alone.
 DonorSample with_donors(const Batch& prompt, const Task& task);
 
 /// Returns some sequences of a batch.

@@ -44,7 +44,7 @@ std::vector<std::vector<std::int64_t>> keys_of(const Pattern& pattern,
 
 inline constexpr double kLeastScore = 0.6;  ///< of a claimed role
 
-/// What a head that counts attends to.
+/// A head whose effect counts, with its role and its scores.
 struct HeadRole {
   std::size_t row;                                      ///< of ComponentStudy
   HeadIndex head;                                       ///< the head

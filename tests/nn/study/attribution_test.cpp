@@ -174,8 +174,7 @@ TEST_CASE("predictions are means over donors, and do not depend on the shards of
   }
   same(all.cell_path[1].at({0, 5, 3}), first.cell_path[1].at({0, 5, 3}),
        second.cell_path[1].at({0, 5, 3}));
-  // Where the head matters: |(z' - z) . mean dL/dz| of each position, whose sum bounds the
-  // prediction.
+  // The weight of a position is |(z' - z) . mean dL/dz|. Their sum bounds the prediction.
   CHECK(all.weights[1].shape() == Shape{3, 3, 6});
   for (std::size_t b = 0; b < 3; ++b) {
     const double total = sum(select(select(first.weights[1], 0, std::int64_t(b)), 0, 1)).item();

@@ -111,7 +111,7 @@ TEST_CASE(
   const BaseRun loss(model, sample.batch, {Objective::kLoss});
   const double effect = ablate(loss, {{0, 0}}, replacements(model, sample.donors)).mean;
   CHECK((s.rows[0].effect.mean < -1 && std::abs(effect + s.rows[0].effect.mean) <= 1e-12));
-  // Nothing counts for a model that predicts no better than token frequencies.
+  // A model that predicts no better than token frequencies has no roles.
   CHECK(roles_of_heads(run, study_components(run, sample.donors, HUGE_VAL), nullptr).empty());
 }
 

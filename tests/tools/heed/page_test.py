@@ -122,7 +122,7 @@ def check_values(browser):
                 wanted = n * (i if i % 2 == 0 else -i)
                 check(f"value {i} of L0H{n - 1}: {shown}", shown == "masked" if column > row else abs(float(shown) - wanted) < 0.006 * abs(wanted) + 1e-9)
         browser.hover("h1", 2, 2)
-        check("outside of the maps there is no value", browser.run("return document.querySelector('output').textContent"), "")
+        check("outside of the maps no value is shown", browser.run("return document.querySelector('output').textContent"), "")
 
 
 def check_quiet(browser, path):

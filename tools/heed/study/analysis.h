@@ -13,7 +13,7 @@ namespace heed {
 /// An analysis and the function that returns its section.
 struct Analysis {
   std::string_view key;  ///< of its section, in --show and JSON
-  /// What to add to the command to run it: "add --ablate or --keep"; "" if it always runs.
+  /// The options without which it does not run: "add --ablate or --keep"; "" if it always runs.
   const char* advice = "";
   /// Returns true if its options are given. Then text has the whole section. Null: it has none.
   bool (*asked)(const StudyOptions& options) = nullptr;

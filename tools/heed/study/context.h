@@ -21,7 +21,7 @@ struct StudySample {
   nn::Donors donors;           ///< without rows if there are too few sequences of equal length
   std::string sequences;       ///< as text: "118 sequences of induction", "the sequence shown"
   std::string objective;       ///< L in words
-  std::string without_donors;  ///< why there are no donors, as a sentence; "" if there are
+  std::string without_donors;  ///< the reason, as a sentence, if donors are missing; else ""
 };
 
 /// The inputs of an analysis. Each part is computed when it is first used.

@@ -1,4 +1,4 @@
-// Where the gradient saturates: gradients by layer and head, and along the path from the donors.
+// The section `gradient`: gradients by layer and head, and along the path from the donors.
 #include <fmt/format.h>
 
 #include "tools/heed/study/analysis.h"

@@ -12,10 +12,8 @@
 namespace {
 
 using namespace heed;
-using nn::ComparedRun;
-using nn::RunGroup;
 
-const nn::ComparedQuantity kLoss{"loss"};
+const ComparedQuantity kLoss{"loss"};
 
 // Returns a run that is evaluated every 10 steps. `losses` are the losses of its evaluations.
 ComparedRun record(std::int64_t seed, std::int64_t kv_heads, const std::vector<double>& losses) {
@@ -144,8 +142,8 @@ TEST_CASE("a run without a result has only the final values of its last evaluati
                                     {"eval_loss", "1 0.5 0.9 nan"},
                                     {"eval_accuracy", "0.9 0.5 0.9 nan"}}) {
     INFO(of);
-    const nn::ComparedQuantity quantity{of};
-    const ComparedRun run = nn::read_compared(folder.path(), quantity);  // it has no result
+    const ComparedQuantity quantity{of};
+    const ComparedRun run = read_compared(folder.path(), quantity);  // it has no result
     CHECK(fmt::format("{} {} {} {}", run.final, run.above, run.accuracy, run.seconds) == numbers);
     CHECK(run.series == (quantity.rises() ? nn::StepSeries{{0, 0.7}, {1, 0.8}, {2, 0.9}}
                                           : nn::StepSeries{{0, 3}, {1, 2}, {2, 1}}));
@@ -159,7 +157,7 @@ TEST_CASE("a run without an evaluation cannot be compared") {
   for (const std::vector<nn::MetricsRow>& history :
        {std::vector<nn::MetricsRow>{}, std::vector<nn::MetricsRow>{step}}) {
     write_run(folder, history);
-    CHECK_THROWS_WITH(nn::read_compared(folder.path(), kLoss),
+    CHECK_THROWS_WITH(read_compared(folder.path(), kLoss),
                       (folder / "state.safetensors").string() +
                           ": the history has no evaluation; continue the run until its first "
                           "evaluation (`eval-every`)");

@@ -99,26 +99,26 @@ std::vector<fs::path> all_folders(const Command& c) {
 }
 
 // Returns the runs that are finished or have only weights. Adds the others to `left_out`.
-std::vector<nn::ComparedRun> find_runs(const Command& c, const nn::ComparedQuantity& of,
-                                       std::vector<LeftOut>& left_out) {
-  std::vector<nn::ComparedRun> runs;
+std::vector<ComparedRun> find_runs(const Command& c, const ComparedQuantity& of,
+                                   std::vector<LeftOut>& left_out) {
+  std::vector<ComparedRun> runs;
   for (const fs::path& folder : all_folders(c))
     or_leave_out(left_out, folder, [&] {
       const nn::RunFolder run(folder);
       if (run.has_state() && !run.summary().finished)
         left_out.push_back({folder, "not finished"});
       else
-        runs.push_back(nn::read_compared(folder, of));
+        runs.push_back(read_compared(folder, of));
     });
   check_not_empty(runs.size(), left_out);
   return runs;
 }
 
 // Returns one comparison for each task, in the order of the first run of each task.
-std::vector<RunComparison> compare_tasks(const std::vector<nn::ComparedRun>& runs,
-                                         const nn::ComparedQuantity& of) {
-  std::vector<std::vector<nn::ComparedRun>> by_task;
-  for (const nn::ComparedRun& run : runs) {
+std::vector<RunComparison> compare_tasks(const std::vector<ComparedRun>& runs,
+                                         const ComparedQuantity& of) {
+  std::vector<std::vector<ComparedRun>> by_task;
+  for (const ComparedRun& run : runs) {
     auto same = std::find_if(by_task.begin(), by_task.end(), [&](const auto& list) {
       return list[0].config.task == run.config.task;
     });
@@ -146,9 +146,9 @@ std::vector<fs::path> write_files(ResultFolder& out, const std::vector<RunCompar
 
 Out run_compare(const CompareArguments& a, const Command& c) {
   check_out(a.out);
-  const nn::ComparedQuantity of{a.of};
+  const ComparedQuantity of{a.of};
   std::vector<LeftOut> left_out;
-  const std::vector<nn::ComparedRun> runs = find_runs(c, of, left_out);
+  const std::vector<ComparedRun> runs = find_runs(c, of, left_out);
   const std::vector<RunComparison> tasks = compare_tasks(runs, of);
   Out out = comparison(tasks);
   set_left_out(out, runs.size(), left_out);

@@ -10,9 +10,7 @@
 namespace heed {
 namespace {
 
-using nn::ComparedRun;
 using nn::MeanError;
-using nn::RunGroup;
 
 void add_mean(plot::Series& series, double x, const MeanError& m) {
   const double error = m.n > 1 ? m.error : 0;
@@ -52,7 +50,7 @@ plot::LineChart curves_chart(const RunComparison& c) {
                               : "";
   std::vector<MeanError> finals;
   for (const RunGroup& g : c.groups) finals.push_back(g.mean(&ComparedRun::final));
-  const std::string what = nn::ComparedQuantity{c.of.series_name()}.words();
+  const std::string what = ComparedQuantity{c.of.series_name()}.words();
   plot::LineChart chart{.title = fmt::format("During training: {}, task {}{}{}", what, c.task(),
                                              seeds_text(finals), some),
                         .x_name = "training step",

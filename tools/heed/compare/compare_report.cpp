@@ -12,9 +12,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-using nn::ComparedRun;
 using nn::MeanError;
-using nn::RunGroup;
 // A number of a run. For a setting, the mean of the number over its runs.
 struct Number {
   // Keys in JSON and CSV. If `error` is "", the key `mean` has RunGroup::best instead of a mean.

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "nn/study/comparison.h"
+#include "tools/heed/compare/compared_runs.h"
 #include "tools/heed/report/out.h"
 #include "tools/heed/result_folder.h"
 #include "tools/plot/chart.h"
@@ -15,8 +15,8 @@ namespace heed {
 /// The runs of one task in a comparison, in groups. The runs of one group differ only in their
 /// seeds. The texts of `heed compare` call a group a setting.
 struct RunComparison {
-  nn::ComparedQuantity of;           ///< quantity that is compared
-  std::vector<nn::RunGroup> groups;  ///< at least one, each with at least one run
+  ComparedQuantity of;           ///< quantity that is compared
+  std::vector<RunGroup> groups;  ///< at least one, each with at least one run
 
   /// Returns the task of the runs, which have one task.
   const std::string& task() const { return groups[0].runs[0].config.task; }
@@ -25,7 +25,7 @@ struct RunComparison {
 /// Names each group after its first run: the shortest end of the run's path that no other first run
 /// has, and the number of further runs. Changes no name if there is only one group and it has
 /// several runs.
-void name_groups(std::vector<nn::RunGroup>& groups);
+void name_groups(std::vector<RunGroup>& groups);
 
 /// Returns the result without the keys `left_out` and `files`. Its table has one row per group of
 /// runs; n is the number of runs whose last value is finite. If there are several tasks, each has

@@ -1,14 +1,11 @@
-#include "nn/study/comparison.h"
+#include "tools/heed/compare/compared_runs.h"
 
 #include <algorithm>
 #include <ranges>
 
 #include "nn/run/run_folder.h"
 
-namespace heed::nn {
-
-using namespace autograd;
-
+namespace heed {
 namespace {
 
 // Returns the best finite value of a series, or NaN if no value is finite.
@@ -21,12 +18,12 @@ double best_of(const Values& values, const ComparedQuantity& of) {
   return best;
 }
 
-std::vector<std::pair<std::string, std::string>> options_of(RunConfig config) {
+std::vector<std::pair<std::string, std::string>> options_of(nn::RunConfig config) {
   std::vector<std::pair<std::string, std::string>> options;
   // Means are taken over seeds. The other three options change no loss and no weight.
   static constexpr std::string_view kLeftOut[] = {"seed", "accumulate", "eval-train",
                                                   "sample-every"};
-  for (const Setting& s : config.settings())
+  for (const nn::Setting& s : config.settings())
     if (std::ranges::count(kLeftOut, s.key) == 0) options.emplace_back(s.key, s.get());
   return options;
 }
@@ -37,36 +34,37 @@ void finish_group(RunGroup& group, const ComparedQuantity& of) {
     group.name += (group.name.empty() ? "" : ", ") + key + "=" + value;
   if (group.options.empty()) group.name = "all runs";
   std::vector<double> bests;
-  std::vector<const StepSeries*> series;
+  std::vector<const nn::StepSeries*> series;
   for (ComparedRun& run : group.runs) {
     run.best = best_of(std::views::values(run.series), of);
     bests.push_back(run.best);
     series.push_back(&run.series);
   }
   group.best = best_of(bests, of);
-  group.curve = mean_series(series);
+  group.curve = nn::mean_series(series);
 }
 
 }  // namespace
 
 ComparedRun read_compared(const std::filesystem::path& folder, const ComparedQuantity& of) {
-  const RunFolder files(folder);
-  const RunSummary summary = files.summary();
-  if (!summary.note.empty()) throw IoError(summary.note);
+  const nn::RunFolder files(folder);
+  const nn::RunSummary summary = files.summary();
+  if (!summary.note.empty()) throw autograd::IoError(summary.note);
   ComparedRun run{folder, summary.config};
   if (!files.has_state()) return run;
-  RunResult last;  // of the last evaluation during training
-  for (const MetricsRow& row : files.load().whole_history()) {
+  nn::RunResult last;  // of the last evaluation during training
+  for (const nn::MetricsRow& row : files.load().whole_history()) {
     if (std::isnan(row.eval_loss)) continue;
     last.loss = row.eval_loss, last.optimal = row.eval_optimal, last.accuracy = row.eval_accuracy;
     run.series[row.step] = of.rises() ? row.eval_accuracy : row.eval_loss;
   }
   if (run.series.empty())
-    throw IoError(files.file(RunFolder::kState).string() +
-                  ": the history has no evaluation; continue the run until its first evaluation "
-                  "(`eval-every`)");
-  const std::optional<RunResult>& result = summary.result;
-  const RunResult end = of.is_result() ? result.value_or(RunResult{.loss = NAN}) : last;
+    throw autograd::IoError(
+        files.file(nn::RunFolder::kState).string() +
+        ": the history has no evaluation; continue the run until its first evaluation "
+        "(`eval-every`)");
+  const std::optional<nn::RunResult>& result = summary.result;
+  const nn::RunResult end = of.is_result() ? result.value_or(nn::RunResult{.loss = NAN}) : last;
   run.accuracy = end.accuracy.value_or(NAN);
   run.above = end.loss - end.optimal.value_or(NAN);
   if (result) run.seconds = result->seconds.value_or(NAN);
@@ -74,10 +72,10 @@ ComparedRun read_compared(const std::filesystem::path& folder, const ComparedQua
   return run;
 }
 
-MeanError RunGroup::mean(double ComparedRun::*number) const {
+nn::MeanError RunGroup::mean(double ComparedRun::*number) const {
   std::vector<double> values;
   for (const ComparedRun& run : runs) values.push_back(run.*number);
-  return finite_mean_error(std::move(values));
+  return nn::finite_mean_error(std::move(values));
 }
 
 const std::string& RunGroup::value(const std::string& option) const {
@@ -103,7 +101,7 @@ std::vector<RunGroup> group_runs(std::vector<ComparedRun> runs, const ComparedQu
     if (group == groups.end()) group = groups.insert(group, std::move(mine));
     for (const ComparedRun& other : group->runs)
       if (other.config.seed == runs[i].config.seed)
-        throw ValueError(
+        throw autograd::ValueError(
             other.folder.string() + " and " + runs[i].folder.string() +
             " have the same options and seed, so they are the same run; leave out one");
     group->runs.push_back(std::move(runs[i]));
@@ -112,4 +110,4 @@ std::vector<RunGroup> group_runs(std::vector<ComparedRun> runs, const ComparedQu
   return groups;
 }
 
-}  // namespace heed::nn
+}  // namespace heed

@@ -13,7 +13,7 @@
 #include "nn/train/metrics.h"
 #include "nn/train/statistics.h"
 
-namespace heed::nn {
+namespace heed {
 
 /// The quantity that is compared: "loss" or "accuracy" of the result of a run (RunResult), or
 /// "eval_loss" or "eval_accuracy" of its last evaluation during training.
@@ -34,9 +34,9 @@ struct ComparedQuantity {
 /// One run of a comparison. A number that is unknown is NaN.
 struct ComparedRun {
   std::filesystem::path folder;  ///< run directory
-  RunConfig config = {};         ///< configuration of the run
+  nn::RunConfig config = {};     ///< configuration of the run
   double seconds = NAN;          ///< training time of a run that was not resumed
-  StepSeries series = {};        ///< steps, and series_name() of the quantity at each of them
+  nn::StepSeries series = {};    ///< steps, and series_name() of the quantity at each of them
   double final = NAN;            ///< the compared quantity at the end
   double accuracy = NAN;         ///< accuracy at the end, 0 to 1
   double above = NAN;            ///< loss minus optimal loss at the end, nats
@@ -58,12 +58,12 @@ struct RunGroup {
   /// The options as text, such as "scale=none, kv-heads=2", or "all runs" if `options` is empty. A
   /// caller may choose another name.
   std::string name = {};
-  std::vector<ComparedRun> runs = {};            ///< the runs; no two have the same seed
-  double best = NAN;                             ///< best value of any run
-  std::map<std::int64_t, MeanError> curve = {};  ///< mean of ComparedRun::series
+  std::vector<ComparedRun> runs = {};                ///< the runs; no two have the same seed
+  double best = NAN;                                 ///< best value of any run
+  std::map<std::int64_t, nn::MeanError> curve = {};  ///< mean of ComparedRun::series
 
   /// Returns the mean of a number over the runs in which it is finite.
-  MeanError mean(double ComparedRun::*number) const;
+  nn::MeanError mean(double ComparedRun::*number) const;
   /// Returns the value of an option, which must be in `options`.
   const std::string& value(const std::string& option) const;
 };
@@ -72,4 +72,4 @@ struct RunGroup {
 /// Throws ValueError if two runs have the same options and the same seed.
 std::vector<RunGroup> group_runs(std::vector<ComparedRun> runs, const ComparedQuantity& of);
 
-}  // namespace heed::nn
+}  // namespace heed

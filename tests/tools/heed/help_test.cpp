@@ -117,12 +117,11 @@ TEST_CASE("--help all lists the keys of --json of every mode") {
 }
 
 // Returns the keys of an object, each followed by the keys inside it: "run rows (name loss)". The
-// objects of a list count as one object. The keys inside kOpen depend on the data, or
-// section_test.cpp has them.
+// objects of a list count as one object. The keys inside kOpen depend on the data.
 std::string printed_keys(const nn::Json& value) {
   static const std::vector<std::string> kOpen = split(
       "references expected_references expected_accuracy_references accuracy_references config "
-      "metadata options numbers maps charts network",
+      "metadata options",
       ' ');
   if (const auto* items = value.as<nn::Json::Array>()) {
     nn::Json all = nn::Json::object();  // a list of the values of each key

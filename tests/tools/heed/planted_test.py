@@ -123,10 +123,9 @@ def trained(seed, run):
     check(f"seed {seed}: previous-token heads are in layer 0", previous and all(head[1] == "0" for head in previous), study.claims)
     for heads in (induction, previous):
         check(f"seed {seed}: without them the loss rises by 1 nat", loss_without(run, heads) >= 1, heads)
-    for claim in study.claims:  # no role that imposing refutes
-        numbers = claim["numbers"]
-        if "imposed" in numbers:
-            check(f"seed {seed}: imposing keeps L", abs(numbers["imposed"]) <= 0.2 * abs(numbers["effect"]) + 0.1, claim)
+    for row in table_of(study.json, "components", "What the heads"):  # no role that imposing refutes
+        if row["role"] != "-":
+            check(f"seed {seed}: imposing keeps L", abs(row["imposed"]) <= 0.2 * abs(study.rows[row["head"]]["effect"]) + 0.1, row)
     wrong = [row for row in study.rows.values() if abs(row["effect"]) > 1 and row["effect"] * row["path"] < 0]
     check(f"seed {seed}: path gradients have the sign of large effects", not wrong, wrong)
     return study

@@ -65,7 +65,6 @@ Claim role_claim(const nn::HeadRole& r, const nn::ComponentStudy& s) {
     c.text =
         fmt::format("{} {}: {:.2f} where it matters; imposed, L changes by {:+.1g} of {:+.3g}.",
                     row.place, is, r.score, r.imposed.mean, row.effect.mean);
-    c.numbers = {{"score", r.score}, {"imposed", r.imposed.mean}};
   } else {
     std::vector<std::string> parts;
     for (const auto& [distance, mean] : r.by_distance)
@@ -93,11 +92,6 @@ void add_components(FirstLines& lines, StudyContext& context) {
                       c.text.empty() ? "" : " ",
                       c.text.empty() ? "The effect of " + s.rows[i].place : "Its effect",
                       s.zero[i].mean, s.mean[i].mean);
-    c.numbers.insert(c.numbers.end(), {{"effect", s.rows[i].effect.mean},
-                                       {"error", s.rows[i].effect.standard_error},
-                                       {"accuracy", s.rows[i].effect.accuracy},
-                                       {"path_gradient", s.rows[i].path},
-                                       {"gradient", s.rows[i].gradient}});
     lines.claims.push_back(std::move(c));
   }
   if (s.judgement.counted == 0)
@@ -109,8 +103,7 @@ void add_components(FirstLines& lines, StudyContext& context) {
              "{} is redundant with {}: alone {:+.2g}; both together {:+.3g} beside the sum.",
              s.rows[r.row].place, s.rows[r.with].place, s.rows[r.row].effect.mean, r.interaction),
          {s.rows[r.row].place},
-         "redundant",
-         {{"interaction", r.interaction}}});
+         "redundant"});
   if (const std::string text = agreement_text(s.judgement); !text.empty())
     lines.claims.push_back({text});
 }

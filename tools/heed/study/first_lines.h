@@ -2,7 +2,6 @@
 #pragma once
 
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "tools/heed/study/context.h"
@@ -10,13 +9,12 @@
 
 namespace heed {
 
-/// One of the first lines, and its numbers.
+/// One of the first lines.
 struct Claim {
   std::string text;
   std::vector<std::string> components = {};  ///< "L1H0", "L0MLP"; empty: about the model
   /// Role of the component, "other" for one that counts without a role, "redundant", or "".
   std::string role = {};
-  std::vector<std::pair<std::string, double>> numbers = {};  ///< "effect", "path_gradient", ...
 };
 /// The first lines: an introduction, the components that count, and claims.
 struct FirstLines {

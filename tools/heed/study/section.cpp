@@ -20,85 +20,11 @@ Value table_json(const Table& table) {
       {{"title", table.title}, {"what", table.note}, {"columns", columns}, {"rows", table.rows}});
 }
 
-Value map_json(const plot::HeatmapGrid& grid) {
-  Value panels = Value::array();
-  for (const plot::Panel& panel : grid.panels) {
-    Value rows = Value::array();
-    for (int i = 0; i < panel.rows; ++i) {
-      std::vector<double> row(panel.values.begin() + i * panel.cols,
-                              panel.values.begin() + (i + 1) * panel.cols);
-      for (double& x : row) x = std::strtod(fmt::format("{:.7g}", x).c_str(), nullptr);
-      rows.push_back(row);
-    }
-    panels.push_back(Value::object({{"title", panel.title}, {"values", rows}}));
-  }
-  return Value::object({{"title", grid.title},
-                        {"what", grid.caption},
-                        {"signed", grid.scale == plot::ColorScale::kDiverging},
-                        {"row_axis", grid.row_axis},
-                        {"column_axis", grid.col_axis},
-                        {"rows", grid.row_labels},
-                        {"columns", grid.col_labels},
-                        {"panels", panels}});
-}
-
-// The page shows the numbers of curves. For other charts, tables contain the numbers.
-Value chart_json(const plot::LineChart& chart, const plot::ChartStack& stack) {
-  Value series = Value::array();
-  for (const plot::Series& s : chart.series) {
-    std::string name = s.name;
-    if (name.empty() && s.color >= 0 && std::size_t(s.color) < stack.colors.size()) {
-      name = stack.colors[std::size_t(s.color)];
-      if (std::size_t(s.dash) < stack.dashes.size())
-        name += ", " + stack.dashes[std::size_t(s.dash)];
-    }
-    series.push_back(Value::object({{"name", name}, {"x", s.x}, {"y", s.y}}));
-  }
-  return Value::object({{"title", chart.title.empty() ? stack.title : chart.title},
-                        {"x_name", stack.panels.back().x_name},
-                        {"y_name", chart.y_name},
-                        {"kind", chart.equal ? "points" : "curves"},
-                        {"series", series}});
-}
-
-// Ends of edges are indices of nodes.
-Value network_json(const plot::Network& network) {
-  const auto index_of = [&](const std::string& name) {
-    return std::ranges::find(network.nodes, name, &plot::Network::Node::name) -
-           network.nodes.begin();
-  };
-  Value nodes = Value::array(), edges = Value::array();
-  for (const plot::Network::Node& n : network.nodes)
-    nodes.push_back(Value::object({{"name", n.name}, {"column", n.column}, {"row", n.row}}));
-  for (const plot::Network::Edge& e : network.edges)
-    edges.push_back(Value::object({{"from", index_of(e.from)},
-                                   {"to", index_of(e.to)},
-                                   {"name", e.name},
-                                   {"value", e.value}}));
-  return Value::object(
-      {{"title", network.title}, {"what", network.caption}, {"nodes", nodes}, {"edges", edges}});
-}
-
 Value section_json(const Section& s) {
-  Value tables = Value::array(), maps = Value::array(), charts = Value::array(), network;
+  Value tables = Value::array();
   for (const Table& t : s.tables) tables.push_back(table_json(t));
-  for (const Picture& p : s.pictures) {
-    if (const auto* grid = std::get_if<plot::HeatmapGrid>(&p.drawing))
-      maps.push_back(map_json(*grid));
-    else if (const auto* nodes = std::get_if<plot::Network>(&p.drawing))
-      network = network_json(*nodes);
-    else
-      for (const auto& stack = std::get<plot::ChartStack>(p.drawing);
-           const plot::LineChart& chart : stack.panels)
-        charts.push_back(chart_json(chart, stack));
-  }
-  return Value::object({{"key", s.key},
-                        {"title", s.title},
-                        {"sentences", s.sentences},
-                        {"tables", tables},
-                        {"maps", maps},
-                        {"charts", charts},
-                        {"network", network}});
+  return Value::object(
+      {{"key", s.key}, {"title", s.title}, {"sentences", s.sentences}, {"tables", tables}});
 }
 
 // Returns a text of at most `most` code points. An ellipsis replaces the rest.

@@ -59,7 +59,7 @@ inline constexpr int kStudyFormat = 3;
 
 /// Keys of an entry of "sections" in JSON and on the page.
 inline const std::string kSectionKeys =
-    "key title sentences tables (title what columns (name unit) rows) maps charts network";
+    "key title sentences tables (title what columns (name unit) rows)";
 /// Returns a cell of a table as text.
 std::string cell_text(const Value& cell, const Column& column);
 /// Returns the sections as JSON.

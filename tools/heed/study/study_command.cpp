@@ -74,14 +74,9 @@ void save_arrays(const std::string& file, const Subject& s, const nn::Study& stu
 
 Value claims_json(const std::vector<Claim>& claims) {
   Value list = Value::array();
-  for (const Claim& claim : claims) {
-    Value numbers = Value::object();
-    for (const auto& [name, value] : claim.numbers) numbers.append(name, value);
-    list.push_back(Value::object({{"text", claim.text},
-                                  {"components", claim.components},
-                                  {"role", claim.role},
-                                  {"numbers", numbers}}));
-  }
+  for (const Claim& claim : claims)
+    list.push_back(Value::object(
+        {{"text", claim.text}, {"components", claim.components}, {"role", claim.role}}));
   return list;
 }
 
@@ -207,7 +202,7 @@ void study_command(Command& c) {
              return study_over_time(chosen_subject(last), last);
            }},
       {.accepts = c.all_but({"over-time"}),
-       .keys = "format run objective value tokens claims (text components role numbers) "
+       .keys = "format run objective value tokens claims (text components role) "
                "not_measured sample (sequences donors objective value accuracy without_heads) "
                "sections (" +
                kSectionKeys + ") files",

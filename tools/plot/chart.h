@@ -32,7 +32,7 @@ struct Series {
   ///@}
   /// True: draws dots without a line and without a band. The legend also shows a dot.
   bool points = false;
-  bool square = false;  ///< true: the dots are squares
+  bool hollow = false;  ///< true: the dots are rings
   /// Texts beside the points: one per point, which may be "", or empty.
   std::vector<std::string> labels = {};
   /// Index into ChartStack::colors, or -1 for kInk. If the series is not in a ChartStack with

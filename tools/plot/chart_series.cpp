@@ -25,11 +25,9 @@ void draw_band(Canvas& canvas, const Series& s, Rgb color, const Area& area) {
 }
 
 void draw_dot(Canvas& canvas, const Series& s, Spot at, Rgb color) {
-  constexpr double kDot = 10;
-  if (s.square)
-    canvas.rect(int(at.x - kDot / 2), int(at.y - kDot / 2), int(kDot), int(kDot), color);
-  else
-    canvas.line(at.x, at.y, at.x, at.y, color, kDot);
+  constexpr double kDot = 10, kRing = 14;  // a ring is visible around a dot
+  canvas.line(at.x, at.y, at.x, at.y, color, s.hollow ? kRing : kDot);
+  if (s.hollow) canvas.line(at.x, at.y, at.x, at.y, kWhite, kDot);
 }
 
 void draw_points(Canvas& canvas, const Series& s, Rgb color, const Area& area) {

@@ -42,7 +42,7 @@ struct Area {
 
 /// Draws the band of a series: the area between Series::low and Series::high.
 void draw_band(Canvas& canvas, const Series& s, Rgb color, const Area& area);
-/// Draws one point of a series: a dot or a square.
+/// Draws one point of a series: a dot or a ring.
 void draw_dot(Canvas& canvas, const Series& s, Spot at, Rgb color);
 /// Draws the points of a series.
 void draw_points(Canvas& canvas, const Series& s, Rgb color, const Area& area);

@@ -188,7 +188,7 @@ TEST_CASE("equal axes have one range, a square plot, lines at 0 and a diagonal",
                    .y = {1, 2.9, 2.9},
                    .points = true,
                    .labels = {"", "near", "other"}},
-                  {.name = "squares", .x = {2}, .y = {-5}, .points = true, .square = true}};
+                  {.name = "rings", .x = {2}, .y = {-5}, .points = true, .hollow = true}};
   const ChartStack stack{.panels = {chart}};
   const Image image = draw_chart_stack(stack);
   CHECK(text_faults(image) == "");
@@ -207,9 +207,10 @@ TEST_CASE("equal axes have one range, a square plot, lines at 0 and a diagonal",
                       &x1, &y1) == 4);
   CHECK(x1 - x0 == 600);
   CHECK(y0 - y1 == 600);
-  CHECK(occurrences(svg, "fill=\"#6e6e6e\" x=") == 2);  // the lines at 0
-  CHECK(occurrences(svg, "<circle") == 4);              // one of them in the legend
-  CHECK(occurrences(svg, "width=\"10\"/>") == 2);       // the square, and that of the legend
+  CHECK(occurrences(svg, "fill=\"#6e6e6e\" x=") == 2);       // the lines at 0
+  CHECK(occurrences(svg, "r=\"7\"") == 2);                   // the ring, and that of the legend
+  CHECK(occurrences(svg, "r=\"5\" fill=\"#ffffff\"") == 2);  // their inner parts
+  CHECK(occurrences(svg, "r=\"5\"") == 2 + 4);               // the dots, one of them in the legend
   chart.equal = false;
   CHECK(svg_of(ChartStack{.panels = {chart}}).find("#6e6e6e") == std::string::npos);
   // Twenty labels at one place do not overlap. Those that find no place beside the mark are left

@@ -15,23 +15,23 @@ Picture effects_picture(const nn::ComponentStudy& s, const StudySample& sample) 
       .title = "heads and MLPs on " + sample.sequences,
       .x_name = "predicted effect",
       .y_name = "measured effect",
-      .series = {{.name = "path gradient", .points = true},
-                 {.name = "gradient at the model", .points = true, .square = true}},
+      .series = {{.name = "gradient at the model", .points = true, .hollow = true},
+                 {.name = "path gradient", .points = true}},
       .equal = true,
       .height = 560};
   for (std::size_t i = 0; i < s.rows.size(); ++i)
-    for (const bool at_model : {false, true}) {
-      plot::Series& points = chart.series[at_model];
-      points.x.push_back(at_model ? s.rows[i].gradient : s.rows[i].path);
+    for (const bool on_path : {false, true}) {
+      plot::Series& points = chart.series[on_path];
+      points.x.push_back(on_path ? s.rows[i].path : s.rows[i].gradient);
       points.y.push_back(s.rows[i].effect.mean);
-      points.labels.push_back(s.judgement.counts[i] && !at_model ? s.rows[i].place : "");
+      points.labels.push_back(s.judgement.counts[i] && on_path ? s.rows[i].place : "");
     }
   return {
       "effects",
       plot::ChartStack{.title = "Predicted and measured effects",
                        .caption = "Dashed: the prediction equals the measurement.",
                        .panels = {std::move(chart)}},
-      "Each component has a dot for its path gradient and a square for its gradient at the model."};
+      "Each component has a dot for its path gradient and a ring for its gradient at the model."};
 }
 
 Table pairs_table(const nn::ComponentStudy& s) {

@@ -102,11 +102,6 @@ Tensor repeat_rows(const Tensor& x, std::int64_t n) {
   return n == 1 ? x : cat(std::vector<Tensor>(std::size_t(n), x), 0);
 }
 
-void check_one_sequence(std::string_view caller, const Batch& batch) {
-  check(batch.inputs.rank() == 2 && batch.inputs.size(0) == 1, caller,
-        "needs one sequence [1, T], got ", batch.inputs.shape());
-}
-
 void check_finite(double value, std::string_view caller, const std::string& what) {
   check<NumericError>(
       std::isfinite(value), caller, what,

@@ -67,8 +67,6 @@ Tensor holds_token(const Batch& batch);
 /// Returns n copies of rows x [B, ...]: row i of the result [n B, ...] is row i % B of x.
 Tensor repeat_rows(const Tensor& x, std::int64_t n);
 
-/// Throws ShapeError unless the batch is one sequence [1, T]. The message begins with `caller`.
-void check_one_sequence(std::string_view caller, const Batch& batch);
 /// Throws NumericError unless `value` is finite. `what` names the value.
 void check_finite(double value, std::string_view caller, const std::string& what);
 /// Throws ValueError if the model has NormPlacement::kPost, with which the output of one component

@@ -126,24 +126,6 @@ std::string Pattern::name() const {
   return "current-token";
 }
 
-std::string Pattern::reads() const {
-  switch (kind) {
-    case kPrevious:
-      return "the token before";
-    case kBack:
-      return fmt::format("the token {} before", distance);
-    case kDuplicate:
-      return "earlier copies of the current token";
-    case kInduction:
-      return "the tokens after earlier copies of the current token";
-    case kFirst:
-      return "the first token";
-    case kCurrent:
-      break;
-  }
-  return "the current token itself";
-}
-
 std::vector<Tokens> keys_of(const Pattern& pattern, const Tokens& tokens, std::int64_t window) {
   std::vector<Tokens> keys(tokens.size());
   const auto n = std::int64_t(tokens.size());

@@ -34,8 +34,6 @@ struct Pattern {
 
   /// Returns the name of the role: "previous-token", "12 back".
   std::string name() const;
-  /// Returns what a head with this role attends to.
-  std::string reads() const;
 };
 /// Returns the keys of each query of a sequence. Keys outside the window are left out.
 std::vector<std::vector<std::int64_t>> keys_of(const Pattern& pattern,

@@ -8,9 +8,9 @@
 
 #include "autograd/base/error.h"
 #include "autograd/base/files.h"
+#include "autograd/base/parallel.h"
 #include "autograd/ops/ops.h"
 #include "nn/io/safetensors.h"
-#include "nn/study/blocks.h"
 #include "nn/study/forward_passes.h"
 #include "nn/study/study.h"
 #include "tools/heed/report/output.h"
@@ -102,21 +102,64 @@ std::string shortened_tokens(const std::vector<std::string>& labels) {
   return plot::shorten_text(text, kWidth, kSize);
 }
 
-plot::HeatmapGrid heads_grid(const std::vector<nn::Tensor>& maps,
-                             const std::vector<nn::Tensor>& scores, std::int64_t block) {
-  plot::HeatmapGrid grid;
-  for (std::size_t l = 0; l < maps.size(); ++l) {
-    const std::vector<nn::BlockMap> heads = nn::block_maps(maps[l], scores[l], block);
-    for (std::size_t h = 0; h < heads.size(); ++h) {
-      const nn::BlockMap& map = heads[h];
-      grid.panels.push_back({nn::head_name({std::int64_t(l), std::int64_t(h)}),
-                             int(map.size),
-                             int(map.size),
-                             {map.values.begin(), map.values.end()},
-                             map.hidden});
+namespace {
+
+// Returns the panel of a head from its map and its scores, [T, T]. See heads_grid().
+plot::Panel head_panel(const nn::HeadIndex& head, const float* map, const float* scores,
+                       std::int64_t length, std::int64_t block) {
+  const std::int64_t size = (length + block - 1) / block;
+  plot::Panel panel{nn::head_name(head), int(size), int(size),
+                    std::vector<float>(std::size_t(size * size)),
+                    std::vector<std::uint8_t>(std::size_t(size * size), 1)};
+  const auto add = [](float& value, float x) {
+    if (std::isnan(x) || std::abs(x) > std::abs(value)) value = x;  // a NaN stays
+  };
+  for (std::int64_t first = 0; first < length; first += block) {
+    // The queries of a block are reduced before the keys. A reduction cell by cell would be several
+    // times slower, because each cell would wait for the result of the previous cell.
+    std::vector<float> row(std::size_t(length), 0.0F);
+    std::vector<std::uint8_t> masked(std::size_t(length), 1);
+    for (std::int64_t i = first; i < std::min(first + block, length); ++i) {
+      const float *x = map + i * length, *score = scores + i * length;
+      for (std::int64_t j = 0; j < length; ++j) {
+        if (std::isinf(score[j])) continue;
+        add(row[std::size_t(j)], x[j]);
+        masked[std::size_t(j)] = 0;
+      }
+    }
+    for (std::int64_t j = 0; j < length; ++j) {
+      const auto cell = std::size_t(first / block * size + j / block);
+      add(panel.values[cell], row[std::size_t(j)]);
+      panel.masked[cell] &= masked[std::size_t(j)];
     }
   }
-  grid.panel_columns = int(maps[0].size(1));
+  return panel;
+}
+
+}  // namespace
+
+plot::HeatmapGrid heads_grid(const std::vector<nn::Tensor>& maps,
+                             const std::vector<nn::Tensor>& scores,
+                             const std::vector<std::string>& labels, std::int64_t block) {
+  const std::int64_t heads = maps[0].size(1), length = maps[0].size(2);
+  plot::HeatmapGrid grid;
+  grid.panels.resize(maps.size() * std::size_t(heads));
+  for (std::size_t l = 0; l < maps.size(); ++l) {
+    const nn::Tensor values = contiguous(to(maps[l], autograd::float32)),
+                     shown = contiguous(to(scores[l], autograd::float32));
+    autograd::parallel_for(heads, 1, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t h = begin; h < end; ++h)
+        grid.panels[l * std::size_t(heads) + std::size_t(h)] =
+            head_panel({std::int64_t(l), h}, values.data<float>() + h * length * length,
+                       shown.data<float>() + h * length * length, length, block);
+    });
+  }
+  for (std::int64_t t = 0; t < length; t += block)
+    grid.col_labels.push_back(block == 1
+                                  ? labels[std::size_t(t)]
+                                  : fmt::format("{}-{}", t, std::min(t + block, length) - 1));
+  grid.row_labels = grid.col_labels;
+  grid.panel_columns = int(heads);
   grid.row_axis = "query token";
   grid.col_axis = "key token";
   return grid;
@@ -193,10 +236,9 @@ Picture loss_picture(const History& history, const nn::TaskInfo& task,
 plot::HeatmapGrid attention_grid(const std::vector<nn::Tensor>& weights,
                                  const std::vector<nn::Tensor>& scores,
                                  const std::vector<std::string>& labels, const std::string& title) {
-  plot::HeatmapGrid grid = heads_grid(weights, scores);
+  plot::HeatmapGrid grid = heads_grid(weights, scores, labels);
   grid.title = title;
   grid.caption = nn::map_quantities()[0].caption;
-  grid.row_labels = grid.col_labels = labels;
   grid.value_name = "attention weight";
   return grid;
 }

@@ -69,11 +69,13 @@ Picture loss_picture(const std::vector<nn::MetricsRow>& history, const nn::TaskI
                      const std::optional<nn::Evaluation>& last, const PictureSource& source = {});
 
 /// Returns heat maps whose rows are queries and whose columns are keys: one panel per head, and one
-/// row of panels per layer. `maps` and `scores` contain one tensor [1, H, T, T] per layer. A cell
-/// covers `block` x `block` tokens (nn/study/blocks.h). A cell is marked as masked if its scores
-/// are -inf, because the causal mask, a window or padding hides its keys.
+/// row of panels per layer. `maps` and `scores` contain one tensor [1, H, T, T] per layer, and
+/// `labels` the tokens, [T]. A cell covers `block` x `block` tokens: of those that the mask does
+/// not hide, it shows the value with the largest magnitude. A cell is marked as masked if all its
+/// scores are -inf, because the causal mask, a window or padding hides its keys.
 plot::HeatmapGrid heads_grid(const std::vector<nn::Tensor>& maps,
-                             const std::vector<nn::Tensor>& scores, std::int64_t block = 1);
+                             const std::vector<nn::Tensor>& scores,
+                             const std::vector<std::string>& labels, std::int64_t block = 1);
 /// Returns the heat maps of attention.png. `weights` and `scores` contain one tensor [1, H, T, T]
 /// per layer.
 plot::HeatmapGrid attention_grid(const std::vector<nn::Tensor>& weights,

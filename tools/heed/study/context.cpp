@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "nn/study/run_effects.h"
 #include "nn/train/evaluate.h"
 #include "tools/heed/find_run.h"
 
@@ -24,6 +23,16 @@ double components_work(const StudySample& s) {
   const double passes = (components * (donors + 2) + pairs) / 2 + 2 * donors;
   return passes * double(s.run.values.size()) * nn::pass_work(model, s.run.batch.inputs.size(1)) +
          std::min(nn::attribution_work(s.run, s.donors, {}), nn::kStudyWork);
+}
+
+// Returns the number of sequences of a study: 32, or more until 4,096 positions count in the
+// accuracy, at most 512. With fewer positions, the components that count depend on the sequences.
+std::int64_t default_samples(const nn::Task& task) {
+  constexpr std::int64_t kLeast = 32, kMost = 512, kCounted = 4096;
+  const nn::Tensor counted = task.evaluation(0, std::min(kLeast, task.evaluation_size())).counted;
+  const double by_sequence =
+      std::max(1.0, sum(to(counted, autograd::float64)).item()) / double(counted.size(0));
+  return std::clamp(std::int64_t(std::ceil(kCounted / by_sequence)), kLeast, kMost);
 }
 
 // Returns L on sequences of the task. Without --samples, given tokens and positions belong to the
@@ -59,7 +68,7 @@ StudySample sample_of(const StudyOptions& o, const Subject& s) {
   if (o.samples > 0 && o.samples < nn::kLeastSequences)
     usage_error("--samples: needs at least {}, because each sequence has {} donors; got {}",
                 nn::kLeastSequences, nn::kDonors, o.samples);
-  const std::int64_t wanted = o.samples > 0 ? o.samples : nn::default_samples(task),
+  const std::int64_t wanted = o.samples > 0 ? o.samples : default_samples(task),
                      count = std::min({wanted, most, available});
   const nn::DonorSample drawn = nn::with_donors(task.evaluation(0, count));
   std::string why;
@@ -131,16 +140,21 @@ std::string StudyContext::not_measured() {
 bool StudyContext::predicts() {
   if (!subject.has_sequences) return true;
   if (no_better_) return no_better_->empty();
-  const auto gain =
-      nn::gain_over_frequencies(*subject.run, nn::default_samples(*subject.run->task));
+  const nn::Task& task = *subject.run->task;
+  const std::int64_t count = std::min({default_samples(task), task.evaluation_size(),
+                                       8 * nn::evaluation_chunk(model(), subject.info())});
+  const auto gains = nn::gains_over_frequencies(model(), task.evaluation(0, count));
   no_better_ = "";
-  if (!nn::predicts_better(gain))
+  if (gains.empty()) return true;
+  const nn::Effect gain = nn::effect_of(gains);
+  // If the model does not predict better, replacements change L by chance.
+  if (!(gain.mean >= 0.01) || gain.mean < 2 * gain.standard_error)
     no_better_ = fmt::format(
         "This model predicts no better than token frequencies, so nothing can be said about its "
         "heads and MLPs: on {} its log probability of the right tokens, minus that of the "
         "frequencies, is {} nats. Train it further (heed train --{} {} --steps N), and study it "
         "again.",
-        counted(gain->sequences, "sequence"), effect_text(*gain),
+        counted(gain.sequences, "sequence"), effect_text(gain),
         nn::RunFolder(subject.source.run).has_state() ? "resume" : "from", subject.folder());
   return no_better_->empty();
 }

@@ -52,7 +52,8 @@ class StudyContext {
   const std::vector<nn::HeadRole>& roles();
   /// Returns why the components are not measured or not judged, as sentences, or "".
   std::string not_measured();
-  /// Returns whether the model predicts better than token frequencies.
+  /// Returns whether the model predicts better than token frequencies: by at least 0.01 nats and
+  /// two standard errors.
   bool predicts();
   /// Returns the smallest effect that counts: infinity unless the model predicts.
   double smallest() { return predicts() ? nn::kSmallestEffect : HUGE_VAL; }

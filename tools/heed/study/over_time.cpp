@@ -79,8 +79,24 @@ Section time_section(const nn::OverTime& study, const Subject& s, const StudySam
   return section;
 }
 
-std::vector<double> steps_of(const nn::OverTime& study) {
-  return {study.steps.begin(), study.steps.end()};
+// Returns the line of a head in a chart. The layer determines the color of the line, and the head
+// modulo plot::kDashPatterns determines its dash pattern. For a layer (head -1), the line has the
+// pattern of head 0. For the model (layer and head -1), it also has no color.
+plot::Series head_line(const nn::HeadIndex& head, std::vector<double> x, std::vector<double> y) {
+  return {.x = std::move(x),
+          .y = std::move(y),
+          .dash = int(std::max<std::int64_t>(head.head, 0) % plot::kDashPatterns),
+          .color = int(head.layer)};
+}
+
+// Adds the legend for the colors and dash patterns of head_line() of all heads up to `last`.
+void name_heads(plot::ChartStack& stack, const nn::HeadIndex& last) {
+  for (std::int64_t l = 0; l <= last.layer; ++l) stack.colors.push_back(fmt::format("layer {}", l));
+  for (std::int64_t h = 0; h <= last.head; ++h)
+    if (h < plot::kDashPatterns)
+      stack.dashes.push_back(fmt::format("head {}", h));
+    else
+      stack.dashes[std::size_t(h % plot::kDashPatterns)] += fmt::format(", {}", h);
 }
 
 }  // namespace
@@ -120,7 +136,7 @@ std::string last_checkpoint(const std::string& run) {
 
 plot::ChartStack over_time_chart(const nn::OverTime& study, const nn::TaskInfo& info,
                                  const std::string& objective, const std::string& sequences) {
-  const std::vector<double> steps = steps_of(study);
+  const std::vector<double> steps(study.steps.begin(), study.steps.end());
   plot::ChartStack stack{.title = fmt::format("Heads and MLPs during training: {}", info.name),
                          .caption = fmt::format("L is {}. Means over {}.", objective, sequences)};
   if (!info.accuracy.empty()) stack.caption += fmt::format(" Counted tokens: {}.", info.accuracy);

@@ -17,7 +17,7 @@ struct StudyOptions {
   std::string run, weights = nn::RunFolder::kState, prompt, of, at, out;
   std::vector<std::string> formats, show;
   std::int64_t sample = 0;   ///< index of the sequence shown, if has_sample is true
-  std::int64_t samples = 0;  ///< number of sequences; 0: nn::default_samples()
+  std::int64_t samples = 0;  ///< number of sequences; 0: the default
   nn::Ablation ablation = nn::Ablation::kResample;
   std::string ablate, keep;  ///< components; `ablate` may be "all"
   std::string edge, block;   ///< edges, cells

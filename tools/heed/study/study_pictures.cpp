@@ -5,24 +5,20 @@
 #include <algorithm>
 #include <cmath>
 
-#include "nn/study/blocks.h"
 #include "tools/plot/plot.h"
 
 namespace heed {
 
+namespace {
+
+// Returns L in words as a part of a caption. If the text is longer than 58 characters, its end is
+// replaced by " ...".
 std::string short_objective(const std::string& words) {
   constexpr std::size_t kLongest = 58;
   return words.size() <= kLongest ? words : words.substr(0, words.rfind(' ', kLongest)) + " ...";
 }
 
-std::vector<std::string> block_labels(const std::vector<std::string>& tokens) {
-  const auto length = std::int64_t(tokens.size()), block = nn::block_length(length);
-  if (block == 1) return tokens;
-  std::vector<std::string> labels;
-  for (std::int64_t t = 0; t < length; t += block)
-    labels.push_back(fmt::format("{}-{}", t, std::min(t + block, length) - 1));
-  return labels;
-}
+}  // namespace
 
 double largest_magnitude(const plot::HeatmapGrid& grid) {
   float largest = 0;
@@ -35,9 +31,10 @@ double largest_magnitude(const plot::HeatmapGrid& grid) {
 
 plot::HeatmapGrid study_grid(const nn::MapQuantity& quantity, const std::vector<nn::Tensor>& maps,
                              const std::vector<nn::Tensor>& scores, const StudyTexts& texts) {
-  const std::int64_t block = nn::block_length(std::ssize(texts.tokens));
-  plot::HeatmapGrid grid = heads_grid(maps, scores, block);
-  grid.row_labels = grid.col_labels = block_labels(texts.tokens);
+  constexpr std::int64_t kLongest = 128, kMost = 112;  // tokens; blocks of a longer sequence
+  const std::int64_t length = std::ssize(texts.tokens),
+                     block = length <= kLongest ? 1 : (length + kMost - 1) / kMost;
+  plot::HeatmapGrid grid = heads_grid(maps, scores, texts.tokens, block);
   grid.scale = quantity.is_signed ? plot::ColorScale::kDiverging : plot::ColorScale::kSequential;
   grid.title = fmt::format("{}, on {}", quantity.heading, shortened_tokens(texts.tokens));
   grid.caption = quantity.caption;
@@ -59,22 +56,6 @@ std::vector<Picture> map_pictures(const nn::Study& study, const StudyTexts& text
                         fmt::format("Run {}, task {}; L is {}. {}", texts.run, texts.task,
                                     texts.objective, q.what)});
   return pictures;
-}
-
-plot::Series head_line(const nn::HeadIndex& head, std::vector<double> x, std::vector<double> y) {
-  return {.x = std::move(x),
-          .y = std::move(y),
-          .dash = int(std::max<std::int64_t>(head.head, 0) % plot::kDashPatterns),
-          .color = int(head.layer)};
-}
-
-void name_heads(plot::ChartStack& stack, const nn::HeadIndex& last) {
-  for (std::int64_t l = 0; l <= last.layer; ++l) stack.colors.push_back(fmt::format("layer {}", l));
-  for (std::int64_t h = 0; h <= last.head; ++h)
-    if (h < plot::kDashPatterns)
-      stack.dashes.push_back(fmt::format("head {}", h));
-    else
-      stack.dashes[std::size_t(h % plot::kDashPatterns)] += fmt::format(", {}", h);
 }
 
 }  // namespace heed

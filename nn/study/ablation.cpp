@@ -98,6 +98,16 @@ Replacement Replacement::of(std::int64_t first, std::int64_t count) const {
   return part;
 }
 
+Tensor Replacement::change_of(const Component& c, const Transformer& model, const Tensor& embed,
+                              const std::vector<Tensor>& z, const std::vector<Tensor>& mlp) const {
+  const auto l = std::size_t(c.layer);
+  if (c.kind == Component::kEmbed) return this->embed() - embed;
+  if (c.kind == Component::kMlp) return this->mlp(c.layer) - mlp[l];
+  const MultiHeadAttention& attention = model.blocks[l].attn;
+  const Tensor W_O = by_head(attention.weights, attention.options).W_O.detach();
+  return matmul(select(this->z(c.layer) - z[l], 2, c.head), select(W_O, 0, c.head));
+}
+
 std::vector<Replacement> replacements(const Transformer& model, const Donors& donors,
                                       Ablation how) {
   const NoGrad guard;

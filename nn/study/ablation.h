@@ -56,6 +56,10 @@ class Replacement {
   Tensor embed() const { return of(embed_); }
   Tensor v(std::int64_t layer) const { return of(v_[std::size_t(layer)]); }
   ///@}
+  /// Returns the change of what a component adds to the stream, [B, T, D]. `embed`, and `z` and
+  /// `mlp` by layer, are the replaced values.
+  Tensor change_of(const Component& c, const Transformer& model, const Tensor& embed,
+                   const std::vector<Tensor>& z, const std::vector<Tensor>& mlp) const;
   /// Returns the replacements of the sequences [first, first + count).
   Replacement of(std::int64_t first, std::int64_t count) const;
 

@@ -96,8 +96,11 @@ Tensor dot_of_heads(const Tensor& x, const Tensor& y) {
 std::vector<double> dot(const Tensor& x, const Tensor& y) {  // [B, T, D]
   return to_doubles(sum(to(x, float64) * to(y, float64), {1, 2}));
 }
-void append(std::vector<double>& all, const std::vector<double>& more, double share) {
-  for (const double x : more) all.push_back(share * x);
+// Adds `more`, by layer, times `share` to `sums`, which may be empty.
+void add_to(std::vector<Tensor>& sums, const std::vector<Tensor>& more, double share = 1) {
+  sums.resize(more.size());
+  for (std::size_t l = 0; l < more.size(); ++l)
+    sums[l] = sums[l].defined() ? sums[l] + more[l] * share : more[l] * share;
 }
 
 // Sequences whose arrays fit into memory at once.
@@ -127,11 +130,11 @@ class Part {
         const Tensor start = donor.embed(), e = run_.resid_pre[0];
         const Gradients here =
             gradients_of(run_at(run_, start + (e - start) * ((k + 0.5) / kPathPoints)));
-        mean.add(here);
+        add_to(mean.z, here.z, 1.0 / kPathPoints), add_to(mean.mlp, here.mlp, 1.0 / kPathPoints);
+        add_to(mean.receivers, here.receivers, 1.0 / kPathPoints);
         add_points(here, donor, share, all, k);
         step();
       }
-      mean.scale(1.0 / kPathPoints);
       add_predictions(own, donor, share, at_model);
       add_predictions(mean, donor, share, along_path);
       add_weights(mean, donor, share);
@@ -139,9 +142,9 @@ class Part {
     move_to(all.components.gradient, at_model.components);
     move_to(all.components.path, along_path.components);
     move_to(all.edges.gradient, at_model.edges), move_to(all.edges.path, along_path.edges);
-    add_maps(all.cell_gradient, at_model.cells), add_maps(all.cell_path, along_path.cells);
+    add_to(all.cell_gradient, at_model.cells), add_to(all.cell_path, along_path.cells);
+    all.weights.resize(weights_.size());
     for (std::size_t l = 0; l < weights_.size(); ++l) {
-      if (all.weights.size() <= l) all.weights.emplace_back();
       Tensor& whole = all.weights[l];
       whole = whole.defined() ? cat({whole, weights_[l]}, 0) : weights_[l];
     }
@@ -149,25 +152,12 @@ class Part {
   }
 
  private:
-  // Gradients at one point, or their sum over points.
+  // Gradients at one point, or their mean over points.
   struct Gradients {
-    std::vector<Tensor> z, mlp;
-    Tensor receivers;
-    void add(const Gradients& other) {
-      if (z.empty()) {
-        *this = other;
-        return;
-      }
-      for (std::size_t l = 0; l < z.size(); ++l) z[l] = z[l] + other.z[l];
-      for (std::size_t l = 0; l < mlp.size(); ++l) mlp[l] = mlp[l] + other.mlp[l];
-      if (receivers.defined()) receivers = receivers + other.receivers;
-    }
-    void scale(double factor) {
-      for (auto* list : {&z, &mlp})
-        for (Tensor& x : *list) x = x * factor;
-      if (receivers.defined()) receivers = receivers * factor;
-    }
+    std::vector<Tensor> z, mlp;     // by layer
+    std::vector<Tensor> receivers;  // receiver_gradients(), or empty
   };
+  // Sums over donors.
   struct Sums {
     std::vector<std::vector<double>> components, edges;  // by place, then by sequence
     std::vector<Tensor> cells;                           // by layer
@@ -179,19 +169,13 @@ class Part {
   static void move_to(std::vector<std::vector<double>>& all,
                       const std::vector<std::vector<double>>& more) {
     all.resize(more.size());
-    for (std::size_t i = 0; i < more.size(); ++i) append(all[i], more[i], 1);
-  }
-  static void add_maps(std::vector<Tensor>& all, const std::vector<Tensor>& more) {
-    for (std::size_t l = 0; l < more.size(); ++l)
-      if (all.size() <= l)
-        all.push_back(more[l]);
-      else
-        all[l] = all[l] + more[l];
+    for (std::size_t i = 0; i < more.size(); ++i)
+      all[i].insert(all[i].end(), more[i].begin(), more[i].end());
   }
 
   Gradients gradients_of(const Point& p) const {
     Gradients g{p.z_grad, p.mlp_grad, {}};
-    if (parts_.edges) g.receivers = receiver_gradients(run_.model(), p);
+    if (parts_.edges) g.receivers = {receiver_gradients(run_.model(), p)};
     return g;
   }
 
@@ -224,11 +208,12 @@ class Part {
       for (std::size_t b = 0; b < p[i].size(); ++b) sums.components[i][b] += share * p[i][b];
     if (parts_.edges) {
       std::vector<Tensor> changes;
-      for (const Component& c : senders_) changes.push_back(change_of(c, donor));
+      for (const Component& c : senders_)
+        changes.push_back(donor.change_of(c, run_.model(), run_.resid_pre[0], own_.z, own_.mlp));
       const auto flat = [](const Tensor& x) {  // [n, B, T, D] -> [B, n, T D]
         return permute(reshape(x, {x.size(0), x.size(1), x.size(2) * x.size(3)}), {1, 0, 2});
       };
-      const Tensor all = to(matmul(flat(stack(changes, 0)), mT(flat(g.receivers))), float64);
+      const Tensor all = to(matmul(flat(stack(changes, 0)), mT(flat(g.receivers[0]))), float64);
       const std::vector<double> values = contiguous(all).to_vector<double>();  // [B, S, R]
       std::size_t e = 0;
       for (std::size_t r = 0; r < receivers_.size(); ++r)
@@ -247,28 +232,18 @@ class Part {
       const Tensor change =
           repeat_heads(permute(donor.v(std::int64_t(l)) - own_.v[l], {0, 2, 1, 3}), heads);
       const Tensor cells = matmul(permute(g.z[l], {0, 2, 1, 3}), mT(change)) * own_.pattern[l];
-      maps.push_back(sum(to(cells, float64), {0}) * share);
+      maps.push_back(sum(to(cells, float64), {0}));
     }
-    add_maps(sums.cells, maps);
-  }
-
-  // Returns the change of what a component adds to the stream, [B, T, D].
-  Tensor change_of(const Component& c, const Replacement& donor) const {
-    const auto l = std::size_t(c.layer);
-    if (c.kind == Component::kEmbed) return donor.embed() - run_.resid_pre[0];
-    if (c.kind == Component::kMlp) return donor.mlp(c.layer) - own_.mlp[l];
-    const Block& block = run_.model().blocks[l];
-    const Tensor W_O = by_head(block.attn.weights, block.attn.options).W_O.detach();
-    return matmul(select(donor.z(c.layer) - own_.z[l], 2, c.head), select(W_O, 0, c.head));
+    add_to(sums.cells, maps, share);
   }
 
   void add_weights(const Gradients& g, const Replacement& donor, double share) {
-    weights_.resize(own_.z.size());
+    std::vector<Tensor> weights;
     for (std::size_t l = 0; l < own_.z.size(); ++l) {
       const Tensor change = to(donor.z(std::int64_t(l)) - own_.z[l], float64);
-      const Tensor here = mT(abs(sum(change * to(g.z[l], float64), {3}))) * share;  // [B, H, T]
-      weights_[l] = weights_[l].defined() ? weights_[l] + here : here;
+      weights.push_back(mT(abs(sum(change * to(g.z[l], float64), {3}))));  // [B, H, T]
     }
+    add_to(weights_, weights, share);
   }
 
   // Adds the sums over the sequences; attribute() divides them.

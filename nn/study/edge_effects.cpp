@@ -11,6 +11,18 @@ using namespace autograd;
 
 namespace {
 
+using W = HeadWeights;
+
+// Site and weights of queries, keys and values, by Receiver::Kind.
+struct Projection {
+  const char* site;
+  Tensor W::*weight;
+  Tensor W::*bias;
+};
+constexpr Projection kProjections[] = {{"attn.hook_q", &W::W_Q, &W::b_Q},
+                                       {"attn.hook_k", &W::W_K, &W::b_K},
+                                       {"attn.hook_v", &W::W_V, &W::b_V}};
+
 // Returns the input of the attention of a block, or of its MLP.
 Tensor normed(const std::optional<Norm>& norm, const Tensor& x) { return norm ? (*norm)(x) : x; }
 
@@ -44,20 +56,15 @@ class EdgePass {
   const Block& block(std::int64_t layer) const {
     return base_.run_.model().blocks[std::size_t(layer)];
   }
-  // Returns the output on the donor minus the output of this pass, [B, T, D].
-  Tensor change_of(const Component& c) const {
-    const auto l = std::size_t(c.layer);
-    if (c.kind == Component::kEmbed) return replaced_.embed() - resid_pre_[0];
-    if (c.kind == Component::kMlp) return replaced_.mlp(c.layer) - mlp_out_[l];
-    return matmul(select(replaced_.z(c.layer) - z_[l], 2, c.head),
-                  select(base_.weights_[l].W_O, 0, c.head));
-  }
   // Returns the change of the stream that a receiver reads; undefined if there is none.
   Tensor change_at(const Receiver& r) const {
     Tensor total;
-    for (const Edge& e : edges_)
-      if (e.receiver == r)
-        total = total.defined() ? total + change_of(e.sender) : change_of(e.sender);
+    for (const Edge& e : edges_) {
+      if (e.receiver != r) continue;
+      const Tensor change =
+          replaced_.change_of(e.sender, base_.run_.model(), resid_pre_[0], z_, mlp_out_);
+      total = total.defined() ? total + change : change;
+    }
     return total;
   }
   // Returns `all` [B, T, H, d], the queries (keys, values) of a layer, in which those of the
@@ -65,8 +72,10 @@ class EdgePass {
   Tensor with_head(const Receiver& r, const Tensor& all, const Tensor& x) const {
     const std::int64_t head =
         r.kind == Receiver::kQuery ? r.head : options_.attention.kv_head(r.head);
-    const Tensor own = project(r, normed(block(r.layer).ln1, x),
-                               base_.weights_[std::size_t(r.layer)], options_.attention);
+    const Projection& p = kProjections[r.kind];
+    const HeadWeights& weights = base_.weights_[std::size_t(r.layer)];
+    Tensor own = matmul(normed(block(r.layer).ln1, x), select(weights.*p.weight, 0, head));
+    if (const Tensor& b = weights.*p.bias; b.defined()) own = own + select(b, 0, head);
     return where(reshape(eq(arange(all.size(2)), double(head)), {-1, 1}), unsqueeze(own, 2), all);
   }
   // Makes the probe store the values of this pass and change what the receivers of a block read.
@@ -78,16 +87,14 @@ class EdgePass {
     };
     store("hook_resid_pre", resid_pre_), store("attn.hook_z", z_);
     for (const auto kind : {Receiver::kQuery, Receiver::kKey, Receiver::kValue})
-      probe.replace(block_site(layer, std::string("attn.") + site_of(kind)),
-                    [this, kind, layer, l](Tensor x) {
-                      const std::int64_t group = options_.attention.heads / x.size(2);
-                      for (std::int64_t head = 0; head < x.size(2); ++head) {
-                        const Receiver r{kind, layer, head * group};
-                        if (const Tensor d = change_at(r); d.defined())
-                          x = with_head(r, x, resid_pre_[l] + d);
-                      }
-                      return x;
-                    });
+      probe.replace(block_site(layer, kProjections[kind].site), [this, kind, layer, l](Tensor x) {
+        const std::int64_t group = options_.attention.heads / x.size(2);
+        for (std::int64_t head = 0; head < x.size(2); ++head) {
+          const Receiver r{kind, layer, head * group};
+          if (const Tensor d = change_at(r); d.defined()) x = with_head(r, x, resid_pre_[l] + d);
+        }
+        return x;
+      });
     if (options_.mlp) {
       store("hook_resid_mid", resid_mid_);
       probe.replace(block_site(layer, "hook_mlp_out"), [this, layer, l](const Tensor& x) {

@@ -1,14 +1,13 @@
 #include "nn/study/edges.h"
 
 #include <algorithm>
-#include <optional>
 
 #include "autograd/base/text.h"
-#include "autograd/ops/ops.h"
+#include "nn/study/ablation.h"
 
 namespace heed::nn {
 
-using namespace autograd;
+using autograd::ValueError;
 
 std::int64_t stage_of(const Component& c) {
   if (c.kind == Component::kEmbed) return -1;
@@ -22,24 +21,7 @@ std::int64_t stage_of(const Receiver& r, const Transformer::Options& model) {
 
 namespace {
 
-using W = HeadWeights;
-
-// Site and weights of queries, keys and values, by Receiver::Kind.
-struct Projection {
-  const char* site;
-  Tensor W::*weight;
-  Tensor W::*bias;
-};
-constexpr Projection kProjections[] = {
-    {"hook_q", &W::W_Q, &W::b_Q}, {"hook_k", &W::W_K, &W::b_K}, {"hook_v", &W::W_V, &W::b_V}};
-
 constexpr std::string_view kKinds = "QKV";
-
-std::optional<Receiver::Kind> read_kind(const std::string& text) {
-  const std::size_t kind = text.size() == 1 ? kKinds.find(text) : std::string_view::npos;
-  if (kind == std::string_view::npos) return {};
-  return Receiver::Kind(kind);
-}
 
 // Returns the name of a receiver: "L1H1.K", "L1MLP" or "logits".
 std::string receiver_name(const Receiver& r) {
@@ -57,14 +39,15 @@ Edge parse_edge(std::string_view what, const std::string& text, const Transforme
   check<ValueError>(words.size() > 1, what, "'", text,
                     "' has no receiver; write an edge as L0H0:K:L1H1");
   Receiver& r = edge.receiver;
-  const auto kind = read_kind(words[1]);
-  if (kind) {
+  const std::size_t kind = words[1].size() == 1 ? kKinds.find(words[1]) : std::string::npos;
+  const bool is_kind = kind != std::string::npos;
+  if (is_kind) {
     check<ValueError>(words.size() > 2, what, "'", text, "' ends with ", words[1],
                       "; write the head that reads: L0H0:K:L1H1");
     const Component head = component(words[2]);
     check<ValueError>(head.kind == Component::kHead, what, "'", text,
                       "': Q, K and V belong to a head, got '", words[2], "'");
-    r = {*kind, head.layer, head.head};
+    r = {Receiver::Kind(kind), head.layer, head.head};
     const std::int64_t group = o.attention.heads / o.attention.kv_heads;
     if (r.kind != Receiver::kQuery) r.head -= r.head % group;
   } else if (words[1] != "logits") {
@@ -74,7 +57,7 @@ Edge parse_edge(std::string_view what, const std::string& text, const Transforme
                       "L0H0:K:L1H1");
     r = {Receiver::kMlp, c.layer, 0};
   }
-  const std::size_t length = kind ? 3 : 2;
+  const std::size_t length = is_kind ? 3 : 2;
   check<ValueError>(words.size() == length, what, "'", text,
                     "': an edge has one receiver; remove what follows ", words[length - 1]);
   check<ValueError>(stage_of(r, o) > stage_of(edge.sender), what, "'", text,
@@ -84,16 +67,6 @@ Edge parse_edge(std::string_view what, const std::string& text, const Transforme
 }
 
 }  // namespace
-
-const char* site_of(Receiver::Kind kind) { return kProjections[kind].site; }
-
-Tensor project(const Receiver& r, const Tensor& x, const HeadWeights& weights,
-               const MultiHeadAttention::Options& o) {
-  const Projection& p = kProjections[r.kind];
-  const std::int64_t head = r.kind == Receiver::kQuery ? r.head : o.kv_head(r.head);
-  const Tensor y = matmul(x, select(weights.*p.weight, 0, head)), b = weights.*p.bias;
-  return b.defined() ? y + select(b, 0, head) : y;
-}
 
 Component component_of(const Receiver& r) {
   return r.kind == Receiver::kMlp ? Component::mlp(r.layer) : Component(r.layer, r.head);
@@ -113,11 +86,8 @@ std::vector<Edge> parse_edges(std::string_view what, const std::string& text,
 }
 
 std::vector<Component> all_senders(const Transformer::Options& o) {
-  std::vector<Component> senders{Component()};
-  for (std::int64_t layer = 0; layer < o.layers; ++layer) {
-    for (std::int64_t head = 0; head < o.attention.heads; ++head) senders.emplace_back(layer, head);
-    if (o.mlp) senders.push_back(Component::mlp(layer));
-  }
+  std::vector<Component> senders = all_components(o);
+  senders.insert(senders.begin(), Component());
   return senders;
 }
 

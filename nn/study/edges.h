@@ -45,12 +45,6 @@ struct Edge {
 std::int64_t stage_of(const Component& component);
 std::int64_t stage_of(const Receiver& receiver, const Transformer::Options& model);
 ///@}
-/// Site of the queries, keys or values that a receiver computes.
-const char* site_of(Receiver::Kind kind);
-/// Projects x to the queries or keys [..., d_head], or to the values [..., d_value], of a receiver.
-/// x [..., d_model] is the stream after the receiver's norm.
-Tensor project(const Receiver& r, const Tensor& x, const HeadWeights& weights,
-               const MultiHeadAttention::Options& o);
 /// Returns the component that a receiver belongs to. It must not be kLogits.
 Component component_of(const Receiver& receiver);
 /// Returns the name of an edge: "L0H0:K:L1H1" or "L1MLP:logits".

@@ -109,21 +109,9 @@ bool is_confirmed(const RepeatedTokens& repeated, const HeadIndex& h, const Patt
 }  // namespace
 
 std::string Pattern::name() const {
-  switch (kind) {
-    case kPrevious:
-      return "previous-token";
-    case kBack:
-      return fmt::format("{} back", distance);
-    case kDuplicate:
-      return "duplicate-token";
-    case kInduction:
-      return "induction";
-    case kFirst:
-      return "first-token";
-    case kCurrent:
-      break;
-  }
-  return "current-token";
+  static constexpr const char* kNames[] = {
+      "previous-token", "", "duplicate-token", "induction", "first-token", "current-token"};
+  return kind == kBack ? fmt::format("{} back", distance) : kNames[kind];
 }
 
 std::vector<Tokens> keys_of(const Pattern& pattern, const Tokens& tokens, std::int64_t window) {

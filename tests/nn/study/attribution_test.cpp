@@ -142,11 +142,11 @@ TEST_CASE("the prediction of an edge is the derivative along this edge alone") {
         const Tensor read = *stream + t * moved;
         if (is_mlp) return (*block.mlp)((*block.ln2)(read));
         const bool is_query = std::string(site).ends_with("q");
-        const Receiver r{is_query ? Receiver::kQuery : Receiver::kValue, 1, is_query ? 0 : 2};
-        const Tensor own =
-            project(r, (*block.ln1)(read), by_head(block.attn.weights, block.attn.options),
-                    block.attn.options);
-        return where(reshape(eq(arange(3), double(r.head)), {3, 1}), unsqueeze(own, 2), x);
+        const HeadWeights w = by_head(block.attn.weights, block.attn.options);
+        const std::int64_t head = is_query ? 0 : 2;
+        Tensor own = matmul((*block.ln1)(read), select(is_query ? w.W_Q : w.W_V, 0, head));
+        if (w.b_Q.defined()) own = own + select(is_query ? w.b_Q : w.b_V, 0, head);
+        return where(reshape(eq(arange(3), double(head)), {3, 1}), unsqueeze(own, 2), x);
       });
     };
     const auto [at_model, path] = s.slopes(change);

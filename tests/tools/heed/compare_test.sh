@@ -64,7 +64,7 @@ train_runs tasks reverse 1 2; train_runs tasks copy 1 2
 expect 0 compare tasks
 for task in reverse copy; do
   out_has "$task: 4 runs of 2 settings, mean ± standard error"
-  has_file tasks/compare/curves-$task.png; out_has "compare/curves-$task.png"
+  has_file tasks/compare/curves-$task.png; out_has "curves-$task.png"
 done
 ok test "$(grep -c "above optimum" out)" == 2; ok test "$(grep -c "^2 .*none-1 and 1 more$" out)" == 2; ok test ! -s err
 ok test ! -e tasks/compare/curves.png

@@ -89,12 +89,17 @@ void Out::table(const Cells& headings, const std::vector<Cells>& rows) {
 }
 
 void Out::files(const std::vector<std::filesystem::path>& files) {
-  Value names = Value::array();
+  Value list = Value::array();
+  std::vector<std::string> names;
   for (const auto& file : files) {
-    names.push_back(file.string());
-    text_ += file.string() + "\n";
+    list.push_back(file.string());
+    names.push_back(file.filename().string());
   }
-  set("files", names);
+  set("files", list);
+  if (files.size() == 1)
+    block(files[0].string() + "\n");
+  else if (!files.empty())
+    text("{}: {}", files[0].parent_path().string(), heed::join(names, ", "));
 }
 
 }  // namespace heed

@@ -46,7 +46,8 @@ class Out {
   /// without headings. Columns are as wide as their widest cells, so a text of unlimited length,
   /// such as a path, belongs in the last column. Its words are wrapped at 80 columns.
   void table(const Cells& headings, const std::vector<Cells>& rows);
-  /// Sets the key "files" and adds a line for each file.
+  /// Sets the key "files" and adds the path of the file or, for several files of one directory, the
+  /// directory and their names.
   void files(const std::vector<std::filesystem::path>& files);
 
   /// Sets the exit code, and a line (unless it is empty) that the program prints to stderr after

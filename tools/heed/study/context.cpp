@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 
+#include "autograd/base/text.h"
 #include "nn/train/evaluate.h"
 #include "tools/heed/find_run.h"
 
@@ -203,10 +205,31 @@ std::string accuracy_text(const nn::Effect& e) {
   return std::isnan(e.accuracy) ? "" : fmt::format(", accuracy {:.3g} %", 100 * e.accuracy);
 }
 
-std::vector<std::string> component_names(const std::vector<nn::Component>& components) {
-  std::vector<std::string> names;
-  for (const nn::Component& c : components) names.push_back(nn::component_name(c));
-  return names;
+std::string distances_text(const nn::HeadRole& role) {
+  std::vector<std::string> parts;
+  for (const auto& [distance, mean] : role.by_distance)
+    parts.push_back(distance == 0 ? fmt::format("itself {:.2f}", mean)
+                                  : fmt::format("{} back {:.2f}", distance, mean));
+  return heed::join(parts, ", ");
+}
+
+std::vector<std::size_t> affordable(StudyContext& c, const char* key,
+                                    const std::vector<nn::Evidence>& predicted,
+                                    const std::function<double(std::size_t)>& work) {
+  std::vector<std::size_t> order(predicted.size());
+  std::iota(order.begin(), order.end(), std::size_t(0));
+  std::ranges::stable_sort(order, std::greater<>(),
+                           [&](std::size_t i) { return std::abs(predicted[i].path); });
+  const bool all = std::ranges::count(c.options.show, key) > 0;
+  double total = 0;
+  for (std::size_t n = 0; n < order.size(); ++n) {
+    total += work(order[n]);
+    if (!all && total > c.work_left) order.resize(n);
+  }
+  if (total > nn::kStudyWork && all)
+    print_error(fmt::format("{}: about {:.0f} seconds", key, total / nn::kStudyWork * 3));
+  c.work_left = std::max(0.0, c.work_left - total);
+  return order;
 }
 
 }  // namespace heed

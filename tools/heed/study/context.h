@@ -2,6 +2,7 @@
 // measured components.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -76,31 +77,18 @@ class StudyContext {
 /// Throws UsageError if --samples is too small or too large.
 StudySample sample_of(const StudyOptions& options, const Subject& subject);
 
-/// Returns how many of the interventions in `order` are measured, the first ones: all if --show
-/// names `key` or their work fits into StudyContext::work_left, which becomes smaller. work(i)
-/// estimates the operations of intervention i.
-template <class Work>
-std::size_t affordable(StudyContext& c, const char* key, const std::vector<std::size_t>& order,
-                       const Work& work) {
-  double total = 0;
-  std::size_t count = 0;
-  const bool all = std::ranges::count(c.options.show, key) > 0;
-  for (const std::size_t i : order) {
-    total += work(i);
-    if (!all && total > c.work_left) break;
-    ++count;
-  }
-  if (total > nn::kStudyWork && all)
-    print_error(fmt::format("{}: about {:.0f} seconds", key, total / nn::kStudyWork * 3));
-  c.work_left = std::max(0.0, c.work_left - total);
-  return count;
-}
+/// Returns the interventions that are measured, the largest path gradient first: all if --show
+/// names `key`, and otherwise those whose work fits into StudyContext::work_left, which becomes
+/// smaller. work(i) estimates the operations of intervention i.
+std::vector<std::size_t> affordable(StudyContext& c, const char* key,
+                                    const std::vector<nn::Evidence>& predicted,
+                                    const std::function<double(std::size_t)>& work);
 
 /// Returns a change with its error: "-5.31 +- 0.03"; "0" if nothing changes.
 std::string effect_text(const nn::Effect& change);
 /// Returns an accuracy as ", accuracy 28.3 %"; "" if no position counts.
 std::string accuracy_text(const nn::Effect& e);
-/// Returns the names of components, such as "L0MLP" and "L1H1".
-std::vector<std::string> component_names(const std::vector<nn::Component>& components);
+/// Returns where a head attends to: "1 back 0.76, itself 0.10".
+std::string distances_text(const nn::HeadRole& role);
 
 }  // namespace heed

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "autograd/base/text.h"
 #include "tools/heed/study/analysis.h"
 
 namespace heed {
@@ -25,10 +24,9 @@ void add_largest(FirstLines& lines, const std::vector<Section>& sections, const 
 
 std::string introduction(const nn::ComponentStudy& s, const StudySample& sample) {
   return fmt::format(
-      "L is {}. On {} it is {:.4g} {}{}; without heads {:.4g}{}. effect: change of L with the "
-      "output on "
-      "another sequence ({} donors); path, gradient: its predictions.",
-      sample.objective, sample.sequences, s.value.mean, effect_unit(sample.run.objective),
+      "L is {}: {:.4g} {} on {}{}; without heads {:.4g}{}. effect: change of L with a donor's "
+      "output ({} donors).",
+      sample.objective, s.value.mean, effect_unit(sample.run.objective), sample.sequences,
       accuracy_text(s.value), s.value.mean + s.no_heads.mean, accuracy_text(s.no_heads),
       sample.donors.rows.size());
 }
@@ -43,14 +41,9 @@ Table components_table(const nn::ComponentStudy& s) {
       rows.push_back(t.rows[n]);
       rows.back().pop_back();
     }
-  const std::size_t others = s.rows.size() - s.judgement.counted;
   t.rows = std::move(rows);
   if (shown < s.judgement.counted)
     t.note = fmt::format("And {} more that count; --show components.", s.judgement.counted - shown);
-  else if (others > 0)
-    t.note = fmt::format("{} more {} not count (below {:.2g}); --show components.", others,
-                         others == 1 ? "does" : "do",
-                         std::max(s.judgement.smallest, 0.05 * s.judgement.largest));
   return t;
 }
 
@@ -62,16 +55,11 @@ Claim role_claim(const nn::HeadRole& r, const nn::ComponentStudy& s) {
     const std::string is =
         back ? "attends " + c.role
              : fmt::format("is {} {} head", c.role[0] == 'i' ? "an" : "a", c.role);
-    c.text =
-        fmt::format("{} {}: {:.2f} where it matters; imposed, L changes by {:+.1g} of {:+.3g}.",
-                    row.place, is, r.score, r.imposed.mean, row.effect.mean);
+    c.text = fmt::format("{} {} ({:.2f}); its exact pattern changes L by {:+.1g}.", row.place, is,
+                         r.score, r.imposed.mean);
   } else {
-    std::vector<std::string> parts;
-    for (const auto& [distance, mean] : r.by_distance)
-      parts.push_back(distance == 0 ? fmt::format("itself {:.2f}", mean)
-                                    : fmt::format("{} back {:.2f}", distance, mean));
     c.text = fmt::format("{} has no simple role; where it matters it attends to {}.", row.place,
-                         heed::join(parts, ", "));
+                         distances_text(r));
   }
   return c;
 }
@@ -121,12 +109,8 @@ FirstLines first_lines(StudyContext& context, const std::vector<Section>& sectio
     for (const std::string& answer : s.answers) lines.claims.push_back({answer});
   if (!context.predicts()) return lines;
   add_largest(lines, sections, "edges", "edges");
-  if (!context.options.has_prompt) return lines;
-  lines.claims.push_back({fmt::format(
-      "L on the sequence shown is {}. One string is one string: others may have other cells. "
-      "weights, dA and dS show A, dL/dA and dL/dS.",
-      context.subject.texts.objective)});
-  add_largest(lines, sections, "cells", "cells of the sequence shown");
+  if (context.options.has_prompt)
+    add_largest(lines, sections, "cells", "cells of this string alone (pictures: weights, dA, dS)");
   return lines;
 }
 

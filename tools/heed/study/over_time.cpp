@@ -205,9 +205,8 @@ Out study_over_time(const Subject& subject, const StudyOptions& options) {
   result.set("run", subject.folder());
   result.set("sequences", sample.run.values.size());
   result.set_all(over_time_json(study));
-  result.set("sections", sections_json(sections));
   add_section(result, sections[0]);
-  add_files(result, files);
+  result.files(files);
   return result;
 }
 

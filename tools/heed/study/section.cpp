@@ -67,22 +67,17 @@ Table evidence_table(std::string_view place, const std::vector<nn::Evidence>& ro
 
 std::string agreement_text(const nn::Judgement& j) {
   if (j.counted == 0 || std::isnan(j.path.factor)) return "";
-  const auto of = [&](const nn::Agreement& a) {
-    return fmt::format("{} times the effect ({} wrong signs, {} within a factor of 3)",
-                       nn::factor_text(a.factor), a.wrong_sign, a.close);
-  };
-  return fmt::format("For the {} that count, the gradient at the model is {}; along the path {}.",
-                     j.counted, of(j.gradient), of(j.path));
+  return fmt::format(
+      "{} of {} count (at least {:.2g}). Gradient at the model: {} times the effect, {} wrong "
+      "signs, {} within a factor of 3; along the path: {} times, {} and {}.",
+      j.counted, j.counts.size(), std::max(j.smallest, 0.05 * j.largest),
+      nn::factor_text(j.gradient.factor), j.gradient.wrong_sign, j.gradient.close,
+      nn::factor_text(j.path.factor), j.path.wrong_sign, j.path.close);
 }
 
-std::string finding_of(const std::vector<nn::Evidence>& rows, const nn::Judgement& j,
-                       std::size_t all) {
-  const std::string largest = rows.empty() ? "none"
-                                           : fmt::format("{} {:+.3g}", rows[j.order[0]].place,
-                                                         rows[j.order[0]].effect.mean);
-  return rows.size() == all
-             ? fmt::format("{}, the largest of all {}", largest, all)
-             : fmt::format("{}, the largest of the {} measured of {}", largest, rows.size(), all);
+std::string finding_of(std::size_t measured, std::size_t all) {
+  return measured == all ? fmt::format("the largest of all {}", all)
+                         : fmt::format("the largest of the {} measured of {}", measured, all);
 }
 
 // Adds the columns and rows of a table that text shows. The first column of texts has places, such
@@ -99,8 +94,7 @@ void add_table(Out& out, const Table& table) {
       rows[r].push_back(shortened(cell_text(table.rows[r][c], column), most));
     if (!rows.empty() && table.rows[0][c].as<std::string>()) most = 16;
   }
-  out.gap();
-  if (!table.title.empty()) out.text("{}", table.title);
+  if (!table.title.empty()) out.gap(), out.text("{}", table.title);
   if (rows.empty()) return;
   out.table(headings, rows);
   if (rows.size() < table.rows.size())
@@ -114,22 +108,10 @@ Value sections_json(const std::vector<Section>& sections) {
   return all;
 }
 
-void add_files(Out& out, const Files& files) {
-  Value list = Value::array();
-  std::vector<std::string> names;
-  for (const auto& file : files) {
-    list.push_back(file.string());
-    names.push_back(file.filename().string());
-  }
-  out.set("files", list);
-  out.text("{}: {}", files[0].parent_path().string(), heed::join(names, ", "));
-}
-
 void add_section(Out& out, const Section& section) {
   out.gap();
   out.text("{}", section.title);
   for (const std::string& sentence : section.sentences) out.text("{}", sentence);
-  if (!section.finding.empty()) out.text("{}.", section.finding);
   for (const Table& table : section.tables) add_table(out, table);
   out.gap();
 }

@@ -47,12 +47,12 @@ struct Section {
 /// `place` is the heading of the first column.
 Table evidence_table(std::string_view place, const std::vector<nn::Evidence>& rows,
                      const nn::Judgement& judgement);
-/// Returns how well the predictions agree with the effects that count, as a sentence; "" if no row
+/// Returns how many effects count, and how well the predictions agree with them; "" if no row
 /// counts.
 std::string agreement_text(const nn::Judgement& judgement);
-/// Returns which rows were measured: "all 110", or "the largest of the 20 measured of 110".
-std::string finding_of(const std::vector<nn::Evidence>& rows, const nn::Judgement& judgement,
-                       std::size_t all);
+/// Returns which interventions were measured: "the largest of all 110", or "the largest of the 20
+/// measured of 110".
+std::string finding_of(std::size_t measured, std::size_t all);
 
 /// Version of the JSON of studies. Since version 3, effects are those of replacement by donors.
 inline constexpr int kStudyFormat = 3;
@@ -64,8 +64,6 @@ inline const std::string kSectionKeys =
 std::string cell_text(const Value& cell, const Column& column);
 /// Returns the sections as JSON.
 Value sections_json(const std::vector<Section>& sections);
-/// Sets the key "files" and adds a line with the directory and the names of the files.
-void add_files(Out& out, const Files& files);
 /// Adds the whole section to the text.
 void add_section(Out& out, const Section& section);
 /// Adds the first columns and rows of a table that text shows.

@@ -175,7 +175,7 @@ Out study_one(const StudyOptions& o) {
   Out result;
   set_keys(result, context, sections, lines);
   add_text(result, context, sections, lines);
-  add_files(result, written);
+  result.files(written);
   return result;
 }
 
@@ -194,7 +194,7 @@ void study_command(Command& c) {
        .accepts = c.only({"run", "out", "format", "prompt", "sample", "of", "at", "samples"}),
        .keys = "format run sequences optimal_loss steps values accuracy loss counted_loss layers "
                "components (name pattern counts" +
-               curve_names() + ") steepest_fall sections (" + kSectionKeys + ") files",
+               curve_names() + ") steepest_fall files",
        .run =
            [parsed](const Command& command) {
              StudyOptions last = parsed(command);

@@ -3,8 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <numeric>
-
 #include "tools/heed/study/analysis.h"
 
 namespace heed {
@@ -40,10 +38,10 @@ void add_blocked(Section& s, StudyContext& c) {
                   nn::cells_text(cells), effect.mean)};
 }
 
-// Returns all visible cells, with the predictions of their effects.
+// All visible cells, with the predictions of their effects.
 struct CellPredictions {
   std::vector<nn::Cell> cells;
-  std::vector<double> path, gradient;
+  std::vector<nn::Evidence> rows;  // by cell
 };
 CellPredictions predict_cells(StudyContext& c) {
   const StudySample& e = c.shown();
@@ -58,8 +56,8 @@ CellPredictions predict_cells(StudyContext& c) {
       for (std::int64_t i = 0; i < n; ++i)
         for (std::int64_t j = window ? std::max<std::int64_t>(0, i - window + 1) : 0; j <= i; ++j) {
           all.cells.push_back({{std::int64_t(l), h}, i, j});
-          all.path.push_back(path[std::size_t((h * n + i) * n + j)]);
-          all.gradient.push_back(gradient[std::size_t((h * n + i) * n + j)]);
+          const auto at = std::size_t((h * n + i) * n + j);
+          all.rows.push_back({nn::cell_name(all.cells.back()), {}, path[at], gradient[at]});
         }
   }
   return all;
@@ -82,21 +80,18 @@ Section cells_section(StudyContext& c) {
   }
   const CellPredictions predicted = predict_cells(c);
   const nn::CellEffects measured(e.run, e.donors);
-  std::vector<std::size_t> order(predicted.cells.size());
-  std::iota(order.begin(), order.end(), std::size_t(0));
-  std::ranges::stable_sort(order, std::greater<>(),
-                           [&](std::size_t i) { return std::abs(predicted.path[i]); });
-  order.resize(affordable(c, "cells", order,
-                          [&](std::size_t i) { return measured.work(predicted.cells[i]); }));
+  std::vector<std::size_t> order = affordable(
+      c, "cells", predicted.rows, [&](std::size_t i) { return measured.work(predicted.cells[i]); });
   std::ranges::sort(order);  // cells of one layer share passes
   std::vector<std::vector<nn::Cell>> sets;
   for (const std::size_t i : order) sets.push_back({predicted.cells[i]});
   c.progress.at_work(fmt::format("Measuring {} cells", sets.size()));
   const std::vector<nn::Effect> effects = measured.effects(sets);
   std::vector<nn::Evidence> rows;
-  for (std::size_t n = 0; n < order.size(); ++n)
-    rows.push_back({nn::cell_name(predicted.cells[order[n]]), effects[n], predicted.path[order[n]],
-                    predicted.gradient[order[n]]});
+  for (std::size_t n = 0; n < order.size(); ++n) {
+    rows.push_back(predicted.rows[order[n]]);
+    rows.back().effect = effects[n];
+  }
   const nn::Judgement j = nn::judge(rows, c.smallest());
   Table t = evidence_table("cell", rows, j);
   t.shown = 20;
@@ -118,7 +113,8 @@ Section cells_section(StudyContext& c) {
   }
   if (const std::string text = agreement_text(j); !text.empty()) s.sentences.push_back(text);
   s.tables.push_back(std::move(t));
-  s.finding = finding_of(rows, j, predicted.cells.size());
+  s.finding = finding_of(rows.size(), predicted.rows.size());
+  s.sentences.push_back(fmt::format("Effects: {}.", s.finding));
   return s;
 }
 

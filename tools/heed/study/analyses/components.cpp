@@ -50,16 +50,6 @@ Table pairs_table(const nn::ComponentStudy& s) {
   return t;
 }
 
-// Returns the largest weighted means of A: "1 back (0.76), itself (0.1)".
-template <class Name>
-std::string largest_text(const std::vector<std::pair<std::int64_t, double>>& means,
-                         const Name& name) {
-  std::vector<std::string> parts;
-  for (const auto& [key, mean] : means)
-    parts.push_back(fmt::format("{} ({:.2f})", name(key), mean));
-  return heed::join(parts, ", ");
-}
-
 Table roles_table(StudyContext& c) {
   Table t{.columns = {{"head"},
                       {"role"},
@@ -70,14 +60,15 @@ Table roles_table(StudyContext& c) {
           .title = "What the heads that count attend to, where they matter",
           .note = "imposed: change of L with the exact pattern of the role instead of the head's."};
   const nn::Vocabulary& vocabulary = c.subject.info().vocabulary;
-  for (const nn::HeadRole& r : c.roles())
-    t.rows.push_back(
-        {c.components()->rows[r.row].place, r.role ? r.role->name() : "-",
-         r.role ? r.score : r.scores[0].second, r.role ? Value(r.imposed.mean) : Value(),
-         largest_text(r.by_distance,
-                      [](std::int64_t d) { return d == 0 ? "itself" : fmt::format("{} back", d); }),
-         largest_text(r.by_token,
-                      [&](std::int64_t id) { return plot::token_text(vocabulary.label(id)); })});
+  for (const nn::HeadRole& r : c.roles()) {
+    std::vector<std::string> tokens;
+    for (const auto& [id, mean] : r.by_token)
+      tokens.push_back(fmt::format("{} {:.2f}", plot::token_text(vocabulary.label(id)), mean));
+    t.rows.push_back({c.components()->rows[r.row].place, r.role ? r.role->name() : "-",
+                      r.role ? r.score : r.scores[0].second,
+                      r.role ? Value(r.imposed.mean) : Value(), distances_text(r),
+                      heed::join(tokens, ", ")});
+  }
   return t;
 }
 

@@ -2,9 +2,7 @@
 #include <fmt/format.h>
 
 #include <map>
-#include <numeric>
 
-#include "autograd/base/text.h"
 #include "nn/study/edge_effects.h"
 #include "tools/heed/study/analysis.h"
 
@@ -15,21 +13,22 @@ std::vector<nn::Edge> given_edges(const StudyContext& c) {
   return nn::parse_edges("--edge", c.options.edge, c.model().options);
 }
 
-// Predictions of all edges.
+// All edges, with the predictions of their effects.
 struct EdgePredictions {
   std::vector<nn::Edge> edges;
-  std::vector<double> path, gradient;  // by edge
+  std::vector<nn::Evidence> rows;  // by edge
 };
 EdgePredictions predict_edges(StudyContext& c) {
   const StudySample& e = c.sample();
   const bool fits = nn::attribution_work(e.run, e.donors, {.edges = true}) <= nn::kStudyWork;
   const nn::Attribution a = nn::attribute(e.run, fits ? e.donors : e.donors.first(),
                                           {.edges = true}, c.counting("Predicting edges"));
-  EdgePredictions all{nn::all_edges(c.model().options), {}, {}};
-  for (std::size_t i = 0; i < all.edges.size(); ++i) {
-    all.path.push_back(nn::effect_of(a.edges.path[i], e.run.counts).mean);
-    all.gradient.push_back(nn::effect_of(a.edges.gradient[i], e.run.counts).mean);
-  }
+  EdgePredictions all{nn::all_edges(c.model().options), {}};
+  for (std::size_t i = 0; i < all.edges.size(); ++i)
+    all.rows.push_back({nn::edge_name(all.edges[i]),
+                        {},
+                        nn::effect_of(a.edges.path[i], e.run.counts).mean,
+                        nn::effect_of(a.edges.gradient[i], e.run.counts).mean});
   return all;
 }
 
@@ -91,41 +90,27 @@ Section edges_section(StudyContext& c) {
                 "L0H0:K:L1H0: the keys of L1H0 read the stream with the output of L0H0 replaced by "
                 "that on another sequence. L is {}. path, gradient: predictions of the effect.",
                 e.objective)}};
-  const auto row_of = [&](const std::vector<std::size_t>& edges) {
-    std::vector<nn::Edge> together;
-    std::vector<std::string> names;
-    nn::Evidence row{.place = {}, .effect = {}, .path = 0, .gradient = 0};
-    for (const std::size_t i : edges) {
-      together.push_back(predicted.edges[i]);
-      names.push_back(nn::edge_name(together.back()));
-      row.path += predicted.path[i], row.gradient += predicted.gradient[i];
-    }
-    row.place = heed::join(names, ", "), row.effect = measured.effect(together);
-    return row;
-  };
   if (!c.options.edge.empty()) {
-    std::vector<std::size_t> set;
-    for (const nn::Edge& edge : given_edges(c))
-      set.push_back(
-          std::size_t(std::ranges::find(predicted.edges, edge) - predicted.edges.begin()));
-    const std::vector<nn::Evidence> rows{row_of(set)};
-    s.tables = {evidence_table("edges", rows, nn::judge(rows, c.smallest()))};
-    s.answers = {fmt::format("With {} replaced together, L changes by {}{}, on {}.", rows[0].place,
-                             effect_text(rows[0].effect), accuracy_text(rows[0].effect),
-                             e.sequences)};
+    const std::vector<nn::Edge> together = given_edges(c);
+    nn::Evidence set{.place = {}, .effect = measured.effect(together), .path = 0, .gradient = 0};
+    for (const nn::Edge& edge : together) {
+      const auto at = std::ranges::find(predicted.edges, edge) - predicted.edges.begin();
+      const nn::Evidence& row = predicted.rows[std::size_t(at)];
+      set.place += (set.place.empty() ? "" : ", ") + row.place;
+      set.path += row.path, set.gradient += row.gradient;
+    }
+    s.tables = {evidence_table("edges", {set}, nn::judge({set}, c.smallest()))};
+    s.answers = {fmt::format("With {} replaced together, L changes by {}{}, on {}.", set.place,
+                             effect_text(set.effect), accuracy_text(set.effect), e.sequences)};
     return s;
   }
-  std::vector<std::size_t> order(predicted.edges.size());
-  std::iota(order.begin(), order.end(), std::size_t(0));
-  std::ranges::stable_sort(order, std::greater<>(),
-                           [&](std::size_t i) { return std::abs(predicted.path[i]); });
-  const std::size_t all = order.size();
-  order.resize(affordable(c, "edges", order,
-                          [&](std::size_t i) { return measured.work(predicted.edges[i]); }));
+  const std::vector<std::size_t> order = affordable(
+      c, "edges", predicted.rows, [&](std::size_t i) { return measured.work(predicted.edges[i]); });
   std::vector<nn::Evidence> rows;
   const auto progress = c.counting("Measuring edges");
   for (const std::size_t i : order) {
-    rows.push_back(row_of({i}));
+    rows.push_back(predicted.rows[i]);
+    rows.back().effect = measured.effect({predicted.edges[i]});
     progress(std::ssize(rows), std::ssize(order));
   }
   if (rows.empty()) {
@@ -136,7 +121,8 @@ Section edges_section(StudyContext& c) {
   const nn::Judgement j = nn::judge(rows, c.smallest());
   if (const std::string text = agreement_text(j); !text.empty()) s.sentences.push_back(text);
   s.tables = {evidence_table("edge", rows, j)};
-  s.finding = finding_of(rows, j, all);
+  s.finding = finding_of(rows.size(), predicted.rows.size());
+  s.sentences.push_back(fmt::format("Effects: {}.", s.finding));
   add_network(s, rows, j, c.model().options);
   return s;
 }

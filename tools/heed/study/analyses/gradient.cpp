@@ -45,7 +45,7 @@ Section gradient_section(StudyContext& c) {
           "gradient at 0.1, 0.3, 0.5, 0.7 and 0.9 of the way from the donor to the model."}};
   if (s.path_donors < c.task_sample()->donors.rows.size())
     section.sentences.emplace_back("The path gradient is that of one donor for each sequence.");
-  Table layers{.columns = {{"stream"}, {"|dL/dresid|", "", "{:.3g}"}}};
+  Table layers{.columns = {{"stream"}, {"|dL/dresid|", "", "{:.3g}"}}, .title = "Residual stream"};
   for (std::size_t l = 0; l < flow.resid.size(); ++l)
     layers.rows.push_back(
         {l + 1 == flow.resid.size() ? "after the last layer" : fmt::format("before layer {}", l),

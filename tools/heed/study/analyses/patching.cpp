@@ -23,12 +23,6 @@ struct PromptPairs {
   nn::Objective objective;
   std::string text;                 // "32 pairs of induction, corruption value"
   std::vector<std::string> labels;  // of the positions, [T]; empty: their numbers
-
-  std::string objective_text(const Subject& s) const {
-    if (objective.kind == nn::Objective::kPair && clean.inputs.size(0) > 1)
-      return "the logit of the right token minus that of the wrong token, at the last position";
-    return objective_description(objective, s.info().vocabulary);
-  }
 };
 
 // ---- pairs
@@ -260,7 +254,7 @@ std::string largest_share(const nn::Patching& p, const std::vector<std::string>&
     if (std::ranges::count(sites, p.places[i].site) > 0 &&
         (best == p.denoise.size() || p.denoise[i].mean > p.denoise[best].mean))
       best = i;
-  return fmt::format("{} {:.2f} +- {:.2g}", p.places[best].name(), p.denoise[best].mean,
+  return fmt::format("{} {:.2f} +- {:.1g}", p.places[best].name(), p.denoise[best].mean,
                      p.denoise[best].standard_error);
 }
 
@@ -273,6 +267,7 @@ Section patching_section(StudyContext& c) {
         "The largest shares of the gap between L of the clean and of the corrupt prompts "
         "that the clean value restores in the corrupt run; --corruption NAME shows all."};
     Table t{.columns = {{"corruption"}, {"output"}, {"input"}}};
+    std::string answer, warnings;
     for (const std::string& corruption : c.subject.info().corruptions) {
       const PromptPairs pairs = task_pairs(c, corruption);
       const nn::Patching p =
@@ -280,9 +275,12 @@ Section patching_section(StudyContext& c) {
       const std::string output = largest_share(p, {"attn.hook_z"}),
                         input = largest_share(p, {"attn.hook_q", "attn.hook_k", "attn.hook_v"});
       t.rows.push_back({corruption, output, input});
-      s.answers.push_back(fmt::format("Patching, corruption {}: {}; {}.{}", corruption, output,
-                                      input, warnings_of(p)));
+      answer += fmt::format("{} {} {}, {}", answer.empty() ? "Patching:" : ";", corruption, output,
+                            input);
+      if (const std::string some = warnings_of(p); !some.empty())
+        warnings += fmt::format(" Corruption {}:{}", corruption, some);
     }
+    s.answers = {answer + "." + warnings};
     s.tables = {std::move(t)};
     return s;
   }
@@ -294,7 +292,8 @@ Section patching_section(StudyContext& c) {
       "L is {}. denoise: the clean value in the corrupt run; noise: the corrupt value in the clean "
       "run. share: of the gap between L of the clean prompts, {:.4g}, and of the corrupt prompts, "
       "{:.4g}; each pair counts with the sign of its gap.{}",
-      pairs.objective_text(c.subject), p.clean, p.corrupt, warnings_of(p))};
+      objective_description(pairs.objective, c.subject.info().vocabulary), p.clean, p.corrupt,
+      warnings_of(p))};
   s.tables = {shares_table("denoise: sufficient", p, p.denoise, pairs),
               shares_table("noise: necessary", p, p.noise, pairs)};
   for (const bool by_head : {false, true})

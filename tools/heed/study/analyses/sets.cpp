@@ -34,7 +34,9 @@ Section sets_section(StudyContext& c) {
     const bool keeps = option == "--keep";
     const nn::Effect effect =
         nn::ablate(e.run, keeps ? nn::other_components(c.model(), named) : named, replaced);
-    const std::string names = heed::join(component_names(named));
+    std::vector<std::string> list;
+    for (const nn::Component& component : named) list.push_back(nn::component_name(component));
+    const std::string names = heed::join(list);
     t.rows.push_back({(keeps ? "with only " : "without ") + names, effect.mean,
                       effect.standard_error, effect.donor_deviation, effect.accuracy});
     s.answers.push_back(fmt::format("{} {}, L changes by {}{}, on {}.",

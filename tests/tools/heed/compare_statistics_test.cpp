@@ -1,19 +1,18 @@
 // Tests of comparisons of runs: groups of runs that differ only in their seeds, means over seeds,
-// and charts.
+// and the chart.
 #include <fmt/format.h>
 
-#include "autograd/base/files.h"
+#include "autograd/base/error.h"
 #include "nn/run/run_folder.h"
 #include "tests/support/catch.h"
 #include "tests/support/disk.h"
+#include "tests/support/pictures.h"
 #include "tests/support/runs.h"
-#include "tools/heed/compare/compare_report.h"
+#include "tools/heed/compare/compared_runs.h"
 
 namespace {
 
 using namespace heed;
-
-const ComparedQuantity kLoss{"loss"};
 
 // Returns a run that is evaluated every 10 steps. `losses` are the losses of its evaluations.
 ComparedRun record(std::int64_t seed, std::int64_t kv_heads, const std::vector<double>& losses) {
@@ -22,160 +21,86 @@ ComparedRun record(std::int64_t seed, std::int64_t kv_heads, const std::vector<d
   run.config = nn::preset("induction");
   run.config.seed = seed, run.config.model.attention.heads = 4,
   run.config.model.attention.kv_heads = kv_heads;
-  for (std::size_t i = 0; i < losses.size(); ++i) run.series[std::int64_t(i) * 10] = losses[i];
-  run.final = losses.back();
-  run.above = losses.back() - 0.5, run.accuracy = 1 - losses.back() / 10;
+  for (std::size_t i = 0; i < losses.size(); ++i) run.eval_loss[std::int64_t(i) * 10] = losses[i];
+  run.loss = losses.back();
+  run.above_optimum = losses.back() - 0.5, run.accuracy = 1 - losses.back() / 10;
   return run;
 }
 
-std::vector<RunGroup> group(std::vector<ComparedRun> runs) {
-  return group_runs(std::move(runs), kLoss);
-}
-RunComparison compare(std::vector<ComparedRun> runs) {
-  return {kLoss, group_runs(std::move(runs), kLoss)};
+std::vector<std::string> names(std::vector<ComparedRun> runs) {
+  std::vector<std::string> all;
+  for (const RunGroup& g : group_runs(std::move(runs))) all.push_back(g.name());
+  return all;
 }
 
 TEST_CASE("runs that differ only in their seeds are one setting; settings keep the order of runs") {
-  const std::vector<ComparedRun> runs = {record(1, 2, {3, 1}), record(1, 1, {3, 2}),
-                                         record(2, 2, {5, 2})};
-  const RunComparison c = compare(runs);
-  REQUIRE(c.groups.size() == 2);
-  CHECK(c.groups[0].name == "kv-heads=2");
-  CHECK(c.groups[1].name == "kv-heads=1");
-  CHECK(c.groups[0].value("kv-heads") == "2");
-  const RunGroup& g = c.groups[0];
-  CHECK(g.mean(&ComparedRun::final).mean == 1.5);
-  CHECK(g.mean(&ComparedRun::final).error == 0.5);
-  CHECK(g.mean(&ComparedRun::above).mean == 1);
-  CHECK(g.mean(&ComparedRun::accuracy).mean == Approx(0.85));
-  CHECK(g.best == 1);
-  const std::string table = comparison({c}).as_text();
-  INFO(table);
-  CHECK_THAT(table, Contains("\n2  1.5000 ± 0.5000  1.0000 ") && Contains("  kv-heads=2\n"));
-  CHECK_THAT(table, Contains("\n1           2.0000  2.0000 ") && Contains("  kv-heads=1\n"));
-
-  CHECK(group({record(1, 2, {1}), record(2, 2, {1})})[0].name == "all runs");
-  CHECK_THROWS_AS(group({record(1, 2, {1}), record(1, 2, {1})}), autograd::ValueError);
+  const std::vector<RunGroup> groups = group_runs(
+      {record(1, 2, {3, 1}), record(1, 1, {3, 2}), record(2, 2, {5, 2}), record(3, 2, {5, NAN})});
+  REQUIRE(groups.size() == 2);
+  CHECK(groups[0].name() == "kv-heads=2");
+  CHECK(groups[1].name() == "kv-heads=1");
+  CHECK(groups[0].mean(&ComparedRun::loss).n == 2);  // of three; one loss is NaN
+  CHECK(groups[0].mean(&ComparedRun::loss).mean == 1.5);
+  CHECK(groups[0].mean(&ComparedRun::loss).error == 0.5);
+  CHECK(groups[0].mean(&ComparedRun::above_optimum).mean == 1);
+  CHECK(groups[0].mean(&ComparedRun::accuracy).mean == Approx(0.85));
+  CHECK(std::isnan(groups[1].mean(&ComparedRun::loss).error));
+  CHECK(names({record(1, 2, {1}), record(2, 2, {1})}) == std::vector<std::string>{"all runs"});
+  CHECK_THROWS_AS(group_runs({record(1, 2, {1}), record(1, 2, {1})}), autograd::ValueError);
 }
 
-TEST_CASE("numbers of a setting are printed in their shortest form") {
+TEST_CASE("a setting is named by the options that differ between the runs of its task") {
   std::vector<ComparedRun> runs = {record(1, 2, {3}), record(1, 2, {3})};
-  runs[0].config.lr = 0.003, runs[1].config.lr = 0.0010;
+  runs[0].config.lr = 0.003, runs[1].config.lr = 0.0010;  // in their shortest form
   runs[0].config.model.attention.scale = 0.1;
-  CHECK(group(runs)[0].name == "scale=0.1, lr=0.003");
-  CHECK(group(runs)[1].value("lr") == "0.001");
+  runs[1].config.text = "/p/q.txt";
+  CHECK(names(runs) == std::vector<std::string>{"text=none, scale=0.1, lr=0.003",
+                                                "text=q.txt, scale=1/sqrt-d-head, lr=0.001"});
+  runs.push_back(record(1, 4, {3}));
+  runs[2].config.task = "copy";
+  CHECK(names(runs)[2] == "copy");
+  runs.push_back(runs[2]);
+  runs[3].config.lr = 0.5;
+  CHECK(names(runs)[3] == "copy, lr=0.5");
 }
 
-TEST_CASE("n is the number of runs in the mean") {
-  const std::vector<ComparedRun> runs = {record(1, 2, {3, 1}), record(2, 2, {3, 2}),
-                                         record(3, 2, {3, NAN})};
-  const RunComparison c = compare(runs);
-  const std::string table = comparison({c}).as_text();
-  INFO(table);
-  CHECK(table.find("\n2  1.5000 ± 0.5000") != std::string::npos);
-  const nn::Json json = nn::Json::parse(comparison({c}).as_json());
-  CHECK(*json.find("settings")->items()[0].find("n") == 2);
-  CHECK(curves_chart(c).title.find("mean of 2 seeds") != std::string::npos);
-  const testing::Folder folder;
-  ResultFolder result("", folder / "compare");
-  std::ifstream csv(write_comparison(result, {c})[0]);
-  std::string line;
-  std::getline(csv, line), std::getline(csv, line);
-  CHECK(line.starts_with("all runs,loss,2,1.5,0.5,"));
-}
-
-TEST_CASE("lines of CSV of several tasks have the options that differ in the task of the line") {
-  std::vector<ComparedRun> runs = {record(1, 2, {3, 1}), record(1, 2, {3, 2}), record(2, 2, {1})};
-  runs[1].config.lr = 0.5, runs[2].above = NAN;
-  for (ComparedRun& run : runs) run.config.task = "copy";
-  const std::vector<RunComparison> tasks = {compare({record(1, 2, {3}), record(1, 4, {3})}),
-                                            compare({runs[0], runs[1]}), compare({runs[2]})};
-  const testing::Folder folder;
-  ResultFolder result("", folder / "compare");
-  const std::string file = autograd::read_file(write_comparison(result, tasks)[0].string());
-  CHECK_THAT(file, Catch::Matchers::StartsWith("task,kv-heads,lr,setting,quantity,n,"));
-  for (const char* line : {"\ninduction,2,,kv-heads=2,loss,1,", "\ncopy,,0.5,lr=0.5,loss,1,",
-                           "\ncopy,,,all runs,loss,1,1.0,,1.0,,,"})
-    CHECK_THAT(file, Contains(line));
-}
-
-TEST_CASE("settings are named by their directories; a table lists the options") {
-  std::vector<ComparedRun> runs;
-  for (const char* folder : {"a/x", "a/y", "b/x", "c", "d/e/"}) {
-    runs.push_back(record(std::ssize(runs), runs.size() < 2 ? 2 : 1, {3, 1}));
-    runs.back().folder = folder;
-    runs.back().config.lr = 0.001 * double(std::max(std::ssize(runs), std::ptrdiff_t{2}));
-    runs.back().config.text = runs.size() < 5 ? "/p/q.txt" : "/q/q.txt";
-  }
-  RunComparison c = compare(runs);
-  name_groups(c.groups);
-  const std::string text = comparison({c}).as_text();
-  INFO(text);
-  for (const char* row : {"\n2  1.0000 ± 0.0000", "  a/x and 1 more\n", "  b/x\n", "  c\n", "  e\n",
-                          "\nkv-heads  2: a/x and 1 more; 1: b/x, c and e\n",
-                          "\ntext      p/q.txt: a/x and 1 more, b/x and c; q/q.txt: e\n",
-                          "\nlr        0.002: a/x and 1 more; 0.003: b/x; 0.004: c; 0.005: e\n"})
-    CHECK_THAT(text, Contains(row));
-  c = compare({runs[0], runs[1]});
-  name_groups(c.groups);
-  CHECK(c.groups[0].name == "all runs");
-  CHECK(comparison({c}).as_text().find("value: settings") == std::string::npos);
-}
-
-// Writes a run with this history.
-void write_run(const testing::Folder& folder, const std::vector<nn::MetricsRow>& history) {
+TEST_CASE("a run without a result has only its curve") {
   nn::Snapshot s = nn::Trainer(nn::testing::tiny_run()).snapshot();
-  s.history = history, s.step = history.empty() ? 0 : history.back().step;
+  for (const double loss : {3.0, 2.0, double(NAN)}) {
+    s.history.emplace_back(std::ssize(s.history)).eval_loss = loss;
+    s.step = s.history.back().step;
+  }
+  const testing::Folder folder;
   nn::RunFolder(folder.path()).save(s);
-}
-
-TEST_CASE("a run without a result has only the final values of its last evaluation") {
-  std::vector<nn::MetricsRow> history;
-  for (const double loss : {3.0, 2.0, 1.0, double(NAN)}) {
-    nn::MetricsRow& row = history.emplace_back(std::int64_t(history.size()));
-    row.eval_loss = loss, row.eval_optimal = 0.5, row.eval_accuracy = 1 - loss / 10;
-  }
-  const testing::Folder folder;
-  write_run(folder, history);
-  for (const auto& [of, numbers] : {std::pair("loss", "nan nan nan nan"),
-                                    {"accuracy", "nan nan nan nan"},
-                                    {"eval_loss", "1 0.5 0.9 nan"},
-                                    {"eval_accuracy", "0.9 0.5 0.9 nan"}}) {
-    INFO(of);
-    const ComparedQuantity quantity{of};
-    const ComparedRun run = read_compared(folder.path(), quantity);  // it has no result
-    CHECK(fmt::format("{} {} {} {}", run.final, run.above, run.accuracy, run.seconds) == numbers);
-    CHECK(run.series == (quantity.rises() ? nn::StepSeries{{0, 0.7}, {1, 0.8}, {2, 0.9}}
-                                          : nn::StepSeries{{0, 3}, {1, 2}, {2, 1}}));
-  }
-}
-
-TEST_CASE("a run without an evaluation cannot be compared") {
-  const testing::Folder folder;
-  nn::MetricsRow step(1);
-  step.loss = 2;
-  for (const std::vector<nn::MetricsRow>& history :
-       {std::vector<nn::MetricsRow>{}, std::vector<nn::MetricsRow>{step}}) {
-    write_run(folder, history);
-    CHECK_THROWS_WITH(read_compared(folder.path(), kLoss),
-                      (folder / "state.safetensors").string() +
-                          ": the history has no evaluation; continue the run until its first "
-                          "evaluation (`eval-every`)");
-  }
+  const ComparedRun run = read_compared(folder.path());
+  CHECK(run.eval_loss == nn::StepSeries{{0, 3}, {1, 2}});
+  CHECK(fmt::format("{} {} {}", run.loss, run.above_optimum, run.accuracy) == "nan nan nan");
 }
 
 TEST_CASE("a curve has a band of one standard error") {
-  const std::vector<ComparedRun> runs = {record(1, 1, {3, 2}), record(2, 1, {3, 3}),
-                                         record(1, 4, {3, 1})};
-  const RunComparison c = compare(runs);
-  const plot::LineChart curves = curves_chart(c);
+  const plot::LineChart curves = curves_chart(group_runs(
+      {record(1, 1, {3, 2}), record(2, 1, {3, 3}), record(1, 4, {2, 1}), record(2, 4, {2, 1})}));
   REQUIRE(curves.series.size() == 2);
   CHECK(curves.series[0].name == "kv-heads=1");
   CHECK(curves.series[0].y == std::vector<double>{3, 2.5});
   CHECK(curves.series[0].low == std::vector<double>{3, 2});
   CHECK(curves.series[0].high == std::vector<double>{3, 3});
-  CHECK(curves.series[1].low == curves.series[1].y);  // a single run has no band
-  plot::draw_chart(curves);
+  CHECK(curves.series[1].low == curves.series[1].y);  // equal losses have no band
+
+  // The pixels of the band are a triangle: its height grows from the first step to the last.
+  plot::LineChart bare = curves;
+  for (plot::Series& series : bare.series) series.low.clear(), series.high.clear();
+  const plot::Image with = plot::draw_chart(curves), without = plot::draw_chart(bare);
+  std::vector<int> heights;
+  for (int x = 0; x < with.width(); ++x) {
+    int height = 0;
+    for (int y = 0; y < with.height(); ++y) height += with.at(x, y) != without.at(x, y);
+    if (height > 0) heights.push_back(height);
+  }
+  REQUIRE(heights.size() > 500);
+  CHECK(heights.back() > 100);
+  for (std::size_t i = 1; i < heights.size(); ++i) CHECK(heights[i] >= heights[i - 1] - 4);
+  CHECK(plot::text_faults(with) == "");
 }
 
 }  // namespace

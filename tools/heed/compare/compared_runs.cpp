@@ -1,25 +1,21 @@
 #include "tools/heed/compare/compared_runs.h"
 
-#include <algorithm>
-#include <ranges>
+#include <fmt/format.h>
 
+#include <algorithm>
+
+#include "autograd/base/error.h"
+#include "autograd/base/text.h"
 #include "nn/run/run_folder.h"
+#include "tools/heed/pictures.h"
 
 namespace heed {
 namespace {
 
-// Returns the best finite value of a series, or NaN if no value is finite.
-template <class Values>
-double best_of(const Values& values, const ComparedQuantity& of) {
-  const auto rank = [&](double x) { return of.rises() ? x : -x; };
-  double best = NAN;
-  for (const double x : values)
-    if (std::isfinite(x) && !(rank(x) <= rank(best))) best = x;
-  return best;
-}
+using Options = std::vector<std::pair<std::string, std::string>>;
 
-std::vector<std::pair<std::string, std::string>> options_of(nn::RunConfig config) {
-  std::vector<std::pair<std::string, std::string>> options;
+Options options_of(nn::RunConfig config) {
+  Options options;
   // Means are taken over seeds. The other three options change no loss and no weight.
   static constexpr std::string_view kLeftOut[] = {"seed", "accumulate", "eval-train",
                                                   "sample-every"};
@@ -28,48 +24,32 @@ std::vector<std::pair<std::string, std::string>> options_of(nn::RunConfig config
   return options;
 }
 
-// Sets the members of a group and of its runs that are computed from the runs.
-void finish_group(RunGroup& group, const ComparedQuantity& of) {
-  for (const auto& [key, value] : group.options)
-    group.name += (group.name.empty() ? "" : ", ") + key + "=" + value;
-  if (group.options.empty()) group.name = "all runs";
-  std::vector<double> bests;
-  std::vector<const nn::StepSeries*> series;
-  for (ComparedRun& run : group.runs) {
-    run.best = best_of(std::views::values(run.series), of);
-    bests.push_back(run.best);
-    series.push_back(&run.series);
-  }
-  group.best = best_of(bests, of);
-  group.curve = nn::mean_series(series);
-}
-
 }  // namespace
 
-ComparedRun read_compared(const std::filesystem::path& folder, const ComparedQuantity& of) {
+ComparedRun read_compared(const std::filesystem::path& folder) {
   const nn::RunFolder files(folder);
   const nn::RunSummary summary = files.summary();
   if (!summary.note.empty()) throw autograd::IoError(summary.note);
   ComparedRun run{folder, summary.config};
   if (!files.has_state()) return run;
-  nn::RunResult last;  // of the last evaluation during training
-  for (const nn::MetricsRow& row : files.load().whole_history()) {
-    if (std::isnan(row.eval_loss)) continue;
-    last.loss = row.eval_loss, last.optimal = row.eval_optimal, last.accuracy = row.eval_accuracy;
-    run.series[row.step] = of.rises() ? row.eval_accuracy : row.eval_loss;
-  }
-  if (run.series.empty())
-    throw autograd::IoError(
-        files.file(nn::RunFolder::kState).string() +
-        ": the history has no evaluation; continue the run until its first evaluation "
-        "(`eval-every`)");
-  const std::optional<nn::RunResult>& result = summary.result;
-  const nn::RunResult end = of.is_result() ? result.value_or(nn::RunResult{.loss = NAN}) : last;
-  run.accuracy = end.accuracy.value_or(NAN);
-  run.above = end.loss - end.optimal.value_or(NAN);
-  if (result) run.seconds = result->seconds.value_or(NAN);
-  run.final = of.rises() ? run.accuracy : end.loss;
+  for (const nn::MetricsRow& row : files.load().whole_history())
+    if (!std::isnan(row.eval_loss)) run.eval_loss[row.step] = row.eval_loss;
+  if (!summary.result) return run;
+  const nn::RunResult& result = *summary.result;
+  run.loss = result.loss;
+  run.above_optimum = result.loss - result.optimal.value_or(NAN);
+  run.accuracy = result.accuracy.value_or(NAN);
+  run.seconds = result.seconds.value_or(NAN);
   return run;
+}
+
+std::string RunGroup::name() const {
+  std::vector<std::string> words;
+  for (const auto& [key, value] : options) {
+    const std::string last = value.starts_with('/') ? value.substr(value.rfind('/') + 1) : value;
+    words.push_back((key == "task" ? "" : key + "=") + (last.empty() ? "none" : last));
+  }
+  return words.empty() ? "all runs" : join(words, ", ");
 }
 
 nn::MeanError RunGroup::mean(double ComparedRun::*number) const {
@@ -78,26 +58,23 @@ nn::MeanError RunGroup::mean(double ComparedRun::*number) const {
   return nn::finite_mean_error(std::move(values));
 }
 
-const std::string& RunGroup::value(const std::string& option) const {
-  return std::find_if(options.begin(), options.end(),
-                      [&](const auto& o) { return o.first == option; })
-      ->second;
-}
-
-std::vector<RunGroup> group_runs(std::vector<ComparedRun> runs, const ComparedQuantity& of) {
-  std::vector<std::vector<std::pair<std::string, std::string>>>
-      all;  // by run; all lists have equal keys in equal order
+std::vector<RunGroup> group_runs(std::vector<ComparedRun> runs) {
+  std::vector<Options> all;  // by run; all lists have equal keys in equal order
   for (const ComparedRun& run : runs) all.push_back(options_of(run.config));
-  std::vector<std::size_t> differing;
-  for (std::size_t k = 0; !all.empty() && k < all[0].size(); ++k)
-    if (std::any_of(all.begin(), all.end(), [&](const auto& o) { return o[k] != all[0][k]; }))
-      differing.push_back(k);
+  const auto task = std::size_t(std::ranges::find(all.at(0), "task", &Options::value_type::first) -
+                                all[0].begin());
+  // Whether a run of the same task (of any task, for the task itself) has another value.
+  const auto differs = [&](const Options& mine, std::size_t k) {
+    return std::ranges::any_of(all, [&](const Options& other) {
+      return other[k] != mine[k] && (k == task || other[task] == mine[task]);
+    });
+  };
   std::vector<RunGroup> groups;
   for (std::size_t i = 0; i < runs.size(); ++i) {
     RunGroup mine;
-    for (const std::size_t k : differing) mine.options.push_back(all[i][k]);
-    auto group = std::find_if(groups.begin(), groups.end(),
-                              [&](const RunGroup& g) { return g.options == mine.options; });
+    for (std::size_t k = 0; k < all[i].size(); ++k)
+      if (differs(all[i], k)) mine.options.push_back(all[i][k]);
+    auto group = std::ranges::find(groups, mine.options, &RunGroup::options);
     if (group == groups.end()) group = groups.insert(group, std::move(mine));
     for (const ComparedRun& other : group->runs)
       if (other.config.seed == runs[i].config.seed)
@@ -106,8 +83,32 @@ std::vector<RunGroup> group_runs(std::vector<ComparedRun> runs, const ComparedQu
             " have the same options and seed, so they are the same run; leave out one");
     group->runs.push_back(std::move(runs[i]));
   }
-  for (RunGroup& group : groups) finish_group(group, of);
   return groups;
+}
+
+plot::LineChart curves_chart(const std::vector<RunGroup>& groups) {
+  const std::size_t shown = std::min(groups.size(), kMostCurves);
+  const std::string some = shown < groups.size()
+                               ? fmt::format(", the first {} of {} settings", shown, groups.size())
+                               : "";
+  plot::LineChart chart{
+      .title = "Loss during training: mean and standard error over the seeds" + some,
+      .x_name = "training step",
+      .y_name = "eval_loss (nats per token)"};
+  std::vector<double> means;
+  for (std::size_t i = 0; i < shown; ++i) {
+    plot::Series& series = chart.series.emplace_back(plot::Series{.name = groups[i].name()});
+    std::vector<const nn::StepSeries*> of_runs;
+    for (const ComparedRun& run : groups[i].runs) of_runs.push_back(&run.eval_loss);
+    for (const auto& [step, m] : nn::mean_series(of_runs)) {
+      const double error = m.n > 1 ? m.error : 0;
+      series.x.push_back(double(step)), series.y.push_back(m.mean);
+      series.low.push_back(m.mean - error), series.high.push_back(m.mean + error);
+    }
+    means.insert(means.end(), series.y.begin(), series.y.end());
+  }
+  chart.log_y = spans_decades(means);
+  return chart;
 }
 
 }  // namespace heed

@@ -1,11 +1,12 @@
-// The reader of text files. It reads a file up to three times, piece by piece: once for the hash,
-// once for the symbols unless these are known, and once for the tokens.
+// The reader of text files. It reads a file once, piece by piece.
 #include "nn/tasks/corpus.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <filesystem>
+#include <numeric>
+#include <tuple>
 #include <unordered_map>
 
 #include "autograd/base/error.h"
@@ -20,48 +21,30 @@ using namespace autograd;
 
 namespace {
 
-constexpr std::size_t kPiece = 1 << 20;  // bytes
-constexpr std::size_t kCodePoints = 0x110000;
-
-template <class F>
-void for_each_piece(const InputFile& file, const F& f) {
-  std::string piece;
-  for (std::uint64_t at = 0; at < file.size(); at += piece.size()) {
-    piece.resize(std::size_t(std::min<std::uint64_t>(kPiece, file.size() - at)));
-    file.read(at, std::as_writable_bytes(std::span(piece)));
-    f(piece);
-  }
-}
-
-// Returns the 64-bit FNV-1a hash (Fowler, Noll, Vo) of the file, as 16 hexadecimal digits.
-std::string fnv1a(const InputFile& file) {
-  std::uint64_t hash = 0xcbf29ce484222325u;
-  for_each_piece(file, [&](const std::string& piece) {
-    for (const char c : piece) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
-  });
-  return fmt::format("{:016x}", hash);
-}
-
 // A text file and the rules by which it is read.
 struct Text {
   explicit Text(const std::string& path, bool lines = false) : file(path), by_line(lines) {}
 
   InputFile file;
   bool by_line;
-  bool has_returns = false;  // carriage returns were left out
+  bool has_returns = false;                  // carriage returns were left out
+  std::uint64_t hash = 0xcbf29ce484222325u;  // 64-bit FNV-1a (Fowler, Noll, Vo) of the bytes
 };
 
 // Calls f(code point) for each code point of the text.
 template <class F>
 void for_each_code_point(Text& text, const F& f) {
+  constexpr std::size_t kPiece = 1 << 20;  // bytes
+  constexpr std::size_t kLongest = 4;      // largest number of bytes of a code point
   const InputFile& file = text.file;
-  std::string rest;  // bytes that were read but not decoded
-  std::uint64_t read = 0;
+  std::string piece, rest;  // `rest`: bytes that were read but not decoded
   char32_t last = 0;
-  for_each_piece(file, [&](const std::string& piece) {
+  for (std::uint64_t read = 0; read < file.size();) {
+    piece.resize(std::size_t(std::min<std::uint64_t>(kPiece, file.size() - read)));
+    file.read(read, std::as_writable_bytes(std::span(piece)));
+    for (const char c : piece) text.hash = (text.hash ^ std::uint8_t(c)) * 0x100000001b3u;
     rest += piece;
     read += piece.size();
-    constexpr std::size_t kLongest = 4;  // largest number of bytes of a code point
     std::size_t at = 0;
     while (at < rest.size() && (read == file.size() || rest.size() - at >= kLongest)) {
       const std::uint64_t start = read - rest.size() + at;
@@ -81,93 +64,90 @@ void for_each_code_point(Text& text, const F& f) {
       last = is_return ? *c : 0;
     }
     rest.erase(0, at);
+  }
+}
+
+// The units of a text as ids: those of a known vocabulary, or in the order in which the units
+// appear first.
+class Units {
+ public:
+  Units(const InputFile& file, Unit unit, const Vocabulary* known)
+      : file_(file), unit_(unit), known_(known), splitter_(unit) {
+    tokens.reserve(std::size_t(file.size()));
+  }
+
+  void put(char32_t c) {
+    // A text of 1 GiB takes seconds if its characters are looked up as strings.
+    if (unit_ == Unit::kChar)
+      add(by_code_point_[c] >= 0 ? by_code_point_[c] : by_code_point_[c] = id_of(to_utf8(c)));
+    else
+      splitter_.put(c, [&](const std::string& word) { add(id_of(word)); });
+  }
+  void end() {
+    splitter_.end([&](const std::string& word) { add(id_of(word)); });
+  }
+
+  // Returns the id of a unit, which is new unless it is known.
+  std::int64_t id_of(const std::string& unit) {
+    if (known_) {
+      const auto found = known_->find(unit);
+      check<ValueError>(found.has_value(), "text", "'", file_.path(), "' contains '",
+                        printable(unit), "' in line ", line_,
+                        ", which is not in the vocabulary: ", known_->summary(),
+                        "; replace or remove it in the file");
+      return *found;
+    }
+    const auto [at, is_new] = ids_.try_emplace(unit, std::ssize(symbols));
+    if (is_new) symbols.push_back(unit);
+    check<IoError>(symbols.size() <= kMaxSymbols, "text", "'", file_.path(), "' has more than ",
+                   kMaxSymbols, unit_ == Unit::kChar ? " different characters" : " different words",
+                   "; use a part of it");
+    return at->second;
+  }
+
+  TokenArray tokens;
+  std::vector<std::string> symbols;  // by id, unless a vocabulary is known
+
+ private:
+  void add(std::int64_t id) {
+    tokens.push_back(id);
+    line_ += known_ && id == newline_;
+  }
+
+  const InputFile& file_;
+  Unit unit_;
+  const Vocabulary* known_;
+  UnitSplitter splitter_;
+  std::unordered_map<std::string, std::int64_t> ids_;
+  std::vector<std::int64_t> by_code_point_ = std::vector<std::int64_t>(0x110000, -1);
+  std::int64_t newline_ = known_ ? known_->find("\n").value_or(-1) : -1;
+  std::int64_t line_ = 1;
+};
+
+// Gives the units their final ids, and sets the vocabulary: first `fixed` symbols, then characters
+// in the order of their code points, or words by decreasing frequency and then by their bytes.
+void rank(Corpus& corpus, Units& units, Unit unit, std::size_t fixed) {
+  const std::vector<std::string>& symbols = units.symbols;
+  std::vector<std::int64_t> counts(symbols.size());
+  for (std::size_t i = 0; i < units.tokens.size() && unit == Unit::kWord; ++i)
+    ++counts[std::size_t(units.tokens[i])];
+  std::vector<std::size_t> order(symbols.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::sort(order.begin() + std::ptrdiff_t(fixed), order.end(), [&](std::size_t a, std::size_t b) {
+    return std::tie(counts[b], symbols[a]) < std::tie(counts[a], symbols[b]);
   });
-}
-
-template <class F>
-void for_each_unit(Text& text, Unit unit, const F& f) {
-  UnitSplitter splitter(unit);
-  for_each_code_point(text, [&](char32_t c) { splitter.put(c, f); });
-  splitter.end(f);
-}
-
-void check_unchanged(bool unchanged, const InputFile& file) {
-  check<IoError>(unchanged, "text", "'", file.path(),
-                 "' was changed while heed read it; try again");
-}
-
-// Appends the file as tokens of corpus.vocabulary. If the vocabulary was made from an earlier
-// reading of this file, `length` is the number of units in that reading.
-void read_known(Corpus& corpus, Text& text, std::optional<std::size_t> length = {}) {
-  const Vocabulary& vocabulary = corpus.vocabulary;
-  std::int64_t line = 1;
-  const auto add = [&](const std::string& symbol) {
-    const auto found = vocabulary.find(symbol);
-    if (length) check_unchanged(found && corpus.tokens.size() < *length, text.file);
-    check<ValueError>(found.has_value(), "text", "'", text.file.path(), "' contains '",
-                      printable(symbol), "' in line ", line,
-                      ", which is not in the vocabulary: ", vocabulary.summary(),
-                      "; replace or remove it in the file");
-    corpus.tokens.push_back(*found);
-    line += symbol == "\n";
-  };
-  for_each_unit(text, vocabulary.unit(), add);
-}
-
-void check_symbols(std::size_t count, const char* units, const InputFile& file) {
-  check<IoError>(count <= kMaxSymbols, "text", "'", file.path(), "' has ", count, " different ",
-                 units, "; use a text of at most ", kMaxSymbols);
-}
-
-void read_characters(Corpus& corpus, Text& text) {
-  std::vector<bool> seen(kCodePoints);
-  std::size_t length = 0;
-  for_each_code_point(text, [&](char32_t c) { seen[c] = true, ++length; });
-  std::vector<std::int32_t> ids(kCodePoints, -1);
-  std::vector<std::string> symbols;
-  const auto add = [&](char32_t c) {
-    ids[c] = std::int32_t(symbols.size());
-    symbols.push_back(to_utf8(c));
-  };
-  if (text.by_line) add(U'\n');
-  for (char32_t c = 0; c < kCodePoints; ++c)
-    if (seen[c] && ids[c] < 0) add(c);
-  check_symbols(symbols.size(), "characters", text.file);
-  corpus.tokens = TokenArray(std::int64_t(symbols.size()));
-  corpus.tokens.reserve(length);
-  for_each_code_point(text, [&](char32_t c) {
-    check_unchanged(ids[c] >= 0 && corpus.tokens.size() < length, text.file);
-    corpus.tokens.push_back(ids[c]);
-  });
-  for (const std::string& symbol : symbols) corpus.data["vocabulary"] += symbol;
-  corpus.vocabulary = Vocabulary(std::move(symbols));
-}
-
-// Returns the words in the order of decreasing frequency. Words of equal frequency are in the order
-// of their bytes.
-std::vector<std::string> ranked(const std::unordered_map<std::string, std::int64_t>& counts) {
-  std::vector<std::pair<std::int64_t, std::string>> words;
-  for (const auto& [word, count] : counts) words.emplace_back(-count, word);
-  std::sort(words.begin(), words.end());
-  std::vector<std::string> symbols;
-  for (auto& [count, word] : words) symbols.push_back(std::move(word));
-  return symbols;
-}
-
-void read_words(Corpus& corpus, Text& text) {
-  std::unordered_map<std::string, std::int64_t> counts;
-  std::size_t length = 0;
-  for_each_unit(text, Unit::kWord, [&](const std::string& word) { ++counts[word], ++length; });
-  if (text.by_line) counts.erase("\n");
-  std::vector<std::string> symbols = ranked(counts);
-  if (text.by_line) symbols.insert(symbols.begin(), "\n");
-  check_symbols(symbols.size(), "words", text.file);
-  corpus.vocabulary = Vocabulary(symbols, Unit::kWord);
-  corpus.data["vocabulary"] = Json(symbols).dump();
-  corpus.tokens = TokenArray(corpus.vocabulary.size());
-  corpus.tokens.reserve(length);
-  read_known(corpus, text, length);
-  check_unchanged(corpus.tokens.size() == length, text.file);
+  std::vector<std::int64_t> ids(symbols.size());
+  std::vector<std::string> ranked;
+  for (const std::size_t old : order) {
+    ids[old] = std::ssize(ranked);
+    ranked.push_back(symbols[old]);
+  }
+  for (std::size_t i = 0; i < units.tokens.size(); ++i)
+    units.tokens.set(i, ids[std::size_t(units.tokens[i])]);
+  std::string& record = corpus.data["vocabulary"];
+  for (const std::string& symbol : ranked) record += symbol;
+  if (unit == Unit::kWord) record = Json(ranked).dump();
+  corpus.vocabulary = Vocabulary(std::move(ranked), unit);
 }
 
 }  // namespace
@@ -183,16 +163,17 @@ Corpus read_corpus(const TextOptions& o, const Vocabulary* known) {
   check<IoError>(file.size() > 0, "text", "'", o.path, "' is empty; use another file");
   check<IoError>(file.size() <= kMaxTextBytes, "text", "'", o.path, "' has ", file.size(),
                  " bytes; the limit is ", kMaxTextBytes, " (1 GiB): use a part of it");
+  Units units(file, known ? known->unit() : o.unit, known);
+  if (o.by_line && !known) units.id_of("\n");  // token 0
+  for_each_code_point(text, [&](char32_t c) { units.put(c); });
+  units.end();
+  if (known)
+    corpus.vocabulary = *known;
+  else
+    rank(corpus, units, o.unit, o.by_line ? 1 : 0);
+  corpus.tokens = std::move(units.tokens);
   corpus.data["text_size"] = std::to_string(file.size());
-  corpus.data["text_hash"] = fnv1a(file);
-  if (known) {
-    corpus.vocabulary = *known, corpus.tokens = TokenArray(known->size());
-    read_known(corpus, text);
-  } else if (o.unit == Unit::kChar) {
-    read_characters(corpus, text);
-  } else {
-    read_words(corpus, text);
-  }
+  corpus.data["text_hash"] = fmt::format("{:016x}", text.hash);
   if (text.has_returns)
     corpus.note = o.path + (o.by_line ? ": carriage returns are left out"
                                       : ": line ends CR LF and CR are read as LF");

@@ -10,23 +10,30 @@
 
 namespace heed::nn {
 
-/// Array of token ids below 65,536. An id takes one byte if the vocabulary has at most 256 tokens,
-/// otherwise two bytes.
+/// Array of token ids below 65,536. An id takes one byte until one above 255 is added, and then two
+/// bytes.
 class TokenArray {
  public:
-  explicit TokenArray(std::int64_t vocabulary = 0) : wide_(vocabulary > 256) {}
-
-  void reserve(std::size_t n) { wide_ ? two_.reserve(n) : one_.reserve(n); }
+  void reserve(std::size_t n) { one_.reserve(n); }
   void push_back(std::int64_t id) {
-    wide_ ? two_.push_back(std::uint16_t(id)) : one_.push_back(std::uint8_t(id));
+    if (two_.empty() && id < 256) return one_.push_back(std::uint8_t(id));
+    if (two_.empty()) {
+      two_.reserve(one_.capacity());
+      two_.assign(one_.begin(), one_.end());
+      one_ = {};
+    }
+    two_.push_back(std::uint16_t(id));
   }
-  std::int64_t operator[](std::size_t i) const { return wide_ ? two_[i] : one_[i]; }
-  std::size_t size() const { return wide_ ? two_.size() : one_.size(); }
+  /// Replaces an id by another one that needs no more bytes.
+  void set(std::size_t i, std::int64_t id) {
+    two_.empty() ? one_[i] = std::uint8_t(id) : two_[i] = std::uint16_t(id);
+  }
+  std::int64_t operator[](std::size_t i) const { return two_.empty() ? one_[i] : two_[i]; }
+  std::size_t size() const { return two_.empty() ? one_.size() : two_.size(); }
 
  private:
-  bool wide_;
   std::vector<std::uint8_t> one_;
-  std::vector<std::uint16_t> two_;
+  std::vector<std::uint16_t> two_;  // used instead of one_ if it is not empty
 };
 
 /// The tokens and the vocabulary of a text file, and data that identify the file.

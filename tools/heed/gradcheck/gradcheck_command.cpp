@@ -35,13 +35,10 @@ void gradcheck_command(Command& c) {
        "error_of_bound message) tensors (name parameters entries digits_dual digits_differences "
        "message)",
        report_run_gradcheck);
-  const std::string worst = "(sample layout input at engine oracle terms tolerance step digits)",
-                    of_oracle =
-                        " (entries of worst_order_1 " + worst + " worst_order_2 " + worst + ")";
   mode("", c.all_but({"weights"}),
        "checked failed ops worst (name order error) skipped seconds seed rows (name checked failed "
-       "skipped error_order_1 error_order_2 kinks_moved differences" +
-           of_oracle + " dual" + of_oracle + ") failures",
+       "skipped entries error_order_1 digits_dual_1 digits_differences_1 error_order_2 "
+       "digits_dual_2 digits_differences_2) failures",
        report_gradchecks);
 }
 

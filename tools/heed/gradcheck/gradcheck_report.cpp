@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <deque>
 #include <map>
 
 #include "nn/io/nearest.h"
@@ -16,72 +15,51 @@ namespace heed {
 using autograd::Check;
 using autograd::CheckedEntry;
 using autograd::CheckResult;
+using autograd::kAllOracles;
 using autograd::Oracle;
 
 namespace {
 
-// The results of all checks. The container is a deque, because pointers to its elements must stay
-// valid when elements are added.
-using CheckResults = std::deque<CheckResult>;
-
 // Returns whether a < b. NaN is less than every number.
 bool is_less(double a, double b) { return !(a >= b) && !std::isnan(b); }
 
-// Totals of the results of one check, or of all checks. It contains pointers to the results.
-struct Summary {
-  std::int64_t checked = 0, failed = 0, moved = 0, on_kink = 0;
-  std::map<std::string, std::int64_t> skipped;  // number of skipped layouts, by reason
-  std::int64_t compared[2] = {};                // per oracle: entries compared one by one
-  std::int64_t entries[2] = {};                 // per oracle: entries of all inputs
-  const CheckResult* largest[2] = {};    // result with the largest error, by order; NaN is largest
-  const CheckResult* fewest[2][2] = {};  // result with the fewest digits, by order and oracle
+void keep_least(std::optional<double>& least, double x) {
+  if (!least || is_less(x, *least)) least = x;
+}
 
-  void add(const CheckResult& r);
+// One row of the table: a check and the totals of its results.
+struct Row {
+  std::string name;
+  std::int64_t checked = 0, failed = 0, entries = 0, moved = 0, on_kink = 0;
+  std::map<std::string, std::int64_t> skipped = {};  // number of skipped layouts, by reason
+  std::optional<double> digits[2][2] = {};           // the fewest, by order and oracle
+  std::optional<double> minus_error[2] = {};         // the largest error, by order, times -1
+
+  void add(const CheckResult& r) {
+    if (!r.skipped.empty()) {
+      ++skipped[r.skipped];
+      return;
+    }
+    ++checked, failed += !r.report.ok();
+    moved += std::ssize(r.report.moved), on_kink += r.report.on_kink;
+    for (int order = 1; order <= r.report.order; ++order) {
+      keep_least(minus_error[order - 1], -r.report.error(order));
+      for (const Oracle oracle : kAllOracles) {
+        const autograd::OracleReport& found = r.report.by(order, oracle);
+        entries += found.checked;
+        if (found.checked > 0) keep_least(digits[order - 1][int(oracle)], found.worst.digits());
+      }
+    }
+  }
   std::int64_t skips() const {
     std::int64_t n = 0;
     for (const auto& [reason, count] : skipped) n += count;
     return n;
   }
-  // Returns the largest error at an order (1 or 2), or nothing if no check of this order ran.
   std::optional<double> error(int order) const {
-    const CheckResult* r = largest[order - 1];
-    return r ? std::optional(r->report.error(order)) : std::nullopt;
+    const std::optional<double>& e = minus_error[order - 1];
+    return e ? std::optional(-*e) : std::nullopt;
   }
-  // Returns the entry with the fewest digits, or null if the oracle checked no entry.
-  const CheckedEntry* worst(int order, Oracle oracle) const {
-    const CheckResult* r = fewest[order - 1][int(oracle)];
-    return r ? &r->report.by(order, oracle).worst : nullptr;
-  }
-};
-
-void Summary::add(const CheckResult& r) {
-  if (!r.skipped.empty()) {
-    ++skipped[r.skipped];
-    return;
-  }
-  ++checked;
-  failed += !r.report.ok();
-  moved += std::ssize(r.report.moved);
-  on_kink += r.report.on_kink;
-  for (int order = 1; order <= r.report.order; ++order) {
-    const std::optional<double> most = error(order);
-    if (!most || is_less(-r.report.error(order), -*most)) largest[order - 1] = &r;
-    for (const Oracle oracle : autograd::kAllOracles) {
-      const autograd::OracleReport& found = r.report.by(order, oracle);
-      if (found.checked == 0) continue;
-      compared[int(oracle)] += found.checked;
-      entries[int(oracle)] += r.report.entries[order - 1];
-      const CheckedEntry* least = worst(order, oracle);
-      if (!least || is_less(found.worst.digits(), least->digits()))
-        fewest[order - 1][int(oracle)] = &r;
-    }
-  }
-}
-
-// One row of the table: a check and its totals.
-struct Row {
-  std::string name;
-  Summary sum;
 };
 
 std::string entry_text(const CheckedEntry& e) {
@@ -98,7 +76,7 @@ bool agrees(const CheckedEntry& e) { return std::abs(e.given - e.expected) <= e.
 std::string findings_text(const CheckResult& r, const GradcheckRequest& request) {
   const int order = r.report.order;
   std::string text;
-  for (const Oracle oracle : autograd::kAllOracles) {
+  for (const Oracle oracle : kAllOracles) {
     const autograd::OracleReport& found = r.report.by(order, oracle);
     if (found.checked > 0)
       text += fmt::format("  {}, {} of {} entries compared; the worst: {}\n", oracle_name(oracle),
@@ -115,40 +93,9 @@ std::string findings_text(const CheckResult& r, const GradcheckRequest& request)
                             order, request.seed, oracle);
 }
 
-std::vector<std::string> failures_of(const CheckResults& results, const GradcheckRequest& request) {
-  std::vector<std::string> failures;
-  for (const CheckResult& r : results)
-    if (!r.report.ok())
-      failures.push_back(fmt::format("{}, sample '{}', layout {}: {}\n{}", r.check, r.sample,
-                                     layout_name(r.layout), r.report.message,
-                                     findings_text(r, request)));
-  return failures;
-}
-
-std::string digits_cell(const CheckedEntry* worst) {
-  return worst ? digits_text(worst->digits()) : "-";
-}
-
-Value oracle_value(const Summary& sum, Oracle oracle) {
-  Value found =
-      Value::object({{"entries", sum.compared[int(oracle)]}, {"of", sum.entries[int(oracle)]}});
-  for (int order = 1; order <= 2; ++order) {
-    const CheckedEntry* e = sum.worst(order, oracle);
-    if (!e) continue;
-    const CheckResult& r = *sum.fewest[order - 1][int(oracle)];
-    found.append(fmt::format("worst_order_{}", order),
-                 Value::object({{"sample", r.sample},
-                                {"layout", layout_name(r.layout)},
-                                {"input", e->input},
-                                {"at", e->index},
-                                {"engine", e->given},
-                                {"oracle", e->expected},
-                                {"terms", e->terms},
-                                {"tolerance", e->tolerance},
-                                {"step", e->step},
-                                {"digits", e->digits()}}));
-  }
-  return found;
+std::string failure_text(const CheckResult& r, const GradcheckRequest& request) {
+  return fmt::format("{}, sample '{}', layout {}: {}\n{}", r.check, r.sample, layout_name(r.layout),
+                     r.report.message, findings_text(r, request));
 }
 
 // Sets the key "rows" and adds a table. It has, for each oracle and order, the smallest number of
@@ -156,22 +103,26 @@ Value oracle_value(const Summary& sum, Oracle oracle) {
 void add_rows(Out& out, const std::vector<Row>& rows) {
   Value list = Value::array();
   std::vector<Cells> table;
-  for (const auto& [name, sum] : rows) {
-    list.push_back(Value::object({{"name", name},
-                                  {"checked", sum.checked},
-                                  {"failed", sum.failed},
-                                  {"skipped", sum.skips()},
-                                  {"error_order_1", sum.error(1)},
-                                  {"error_order_2", sum.error(2)},
-                                  {"kinks_moved", sum.moved},
-                                  {"differences", oracle_value(sum, Oracle::kDifferences)},
-                                  {"dual", oracle_value(sum, Oracle::kDual)}}));
-    Cells& row = table.emplace_back(Cells{name, std::to_string(sum.checked),
-                                          std::to_string(sum.compared[0] + sum.compared[1])});
-    for (const int order : {1, 2})
-      for (const Oracle oracle : {Oracle::kDual, Oracle::kDifferences})
-        row.push_back(digits_cell(sum.worst(order, oracle)));
-    row.emplace_back(sum.failed ? "FAILED" : "");
+  for (const Row& row : rows) {
+    Value entry = Value::object({{"name", row.name},
+                                 {"checked", row.checked},
+                                 {"failed", row.failed},
+                                 {"skipped", row.skips()},
+                                 {"entries", row.entries}});
+    Cells& cells = table.emplace_back(
+        Cells{row.name, std::to_string(row.checked), std::to_string(row.entries)});
+    for (const int order : {1, 2}) {
+      entry.append(fmt::format("error_order_{}", order), row.error(order));
+      for (const Oracle oracle : {Oracle::kDual, Oracle::kDifferences}) {
+        const std::optional<double>& digits = row.digits[order - 1][int(oracle)];
+        entry.append(
+            fmt::format("digits_{}_{}", oracle == Oracle::kDual ? "dual" : "differences", order),
+            digits);
+        cells.push_back(digits ? digits_text(*digits) : "-");
+      }
+    }
+    cells.emplace_back(row.failed ? "FAILED" : "");
+    list.push_back(entry);
   }
   out.set("rows", list);
   out.table(
@@ -180,41 +131,46 @@ void add_rows(Out& out, const std::vector<Row>& rows) {
   out.gap();
 }
 
-Out report_of(const CheckResults& results, const std::vector<Row>& rows, double seconds,
-              const GradcheckRequest& request) {
-  Summary total;
-  for (const CheckResult& r : results) total.add(r);
+Out report_of(const std::vector<Row>& rows, const std::vector<std::string>& failures,
+              double seconds, std::int64_t seed) {
+  std::int64_t checked = 0, failed = 0, skips = 0, moved = 0, on_kink = 0;
+  std::map<std::string, std::int64_t> skipped;
+  const Row* worst = nullptr;
+  int order = 1;  // of the worst
+  for (const Row& row : rows) {
+    checked += row.checked, failed += row.failed, skips += row.skips();
+    moved += row.moved, on_kink += row.on_kink;
+    for (const auto& [reason, n] : row.skipped) skipped[reason] += n;
+    for (const int k : {1, 2})
+      if (row.error(k) && (!worst || is_less(-*row.error(k), -*worst->error(order))))
+        worst = &row, order = k;
+  }
   Out out;
-  out.set("checked", total.checked);
-  out.set("failed", total.failed);
+  out.set("checked", checked);
+  out.set("failed", failed);
   out.set("ops", rows.size());
-  const int order = total.largest[1] && is_less(-*total.error(2), -*total.error(1)) ? 2 : 1;
-  const CheckResult* worst = total.largest[order - 1];
   out.set("worst",
           worst ? Value::object(
-                      {{"name", worst->check}, {"order", order}, {"error", total.error(order)}})
+                      {{"name", worst->name}, {"order", order}, {"error", worst->error(order)}})
                 : Value());
-  out.set("skipped", total.skips());
+  out.set("skipped", skips);
   out.set("seconds", seconds);
-  out.set("seed", request.seed);
+  out.set("seed", seed);
   add_rows(out, rows);
-  const std::vector<std::string> failures = failures_of(results, request);
   out.set("failures", failures);
   for (const std::string& f : failures) out.block("FAILED " + f + "\n");
-  out.text("{} of {} in {}, {} failed", counted(total.checked, "check"),
+  out.text("{} of {} in {}, {} failed", counted(checked, "check"),
            counted(std::ssize(rows), rows.size() == 1 ? "op or layer" : "ops and layer"),
-           seconds_text(seconds), total.failed);
+           seconds_text(seconds), failed);
   if (worst)
     out.text("largest error: {:.1e}, relative to the terms of the entry ({}, order {})",
-             *total.error(order), worst->check, order);
-  if (total.moved > 0)
-    out.text("{} input entries were on a kink and were moved off it", total.moved);
-  if (total.on_kink > 0)
-    out.text("{} input entries stay on a kink and were not compared", total.on_kink);
-  for (const auto& [reason, n] : total.skipped) out.text("{} skipped: {}", n, reason);
-  if (total.checked == 0)
+             *worst->error(order), worst->name, order);
+  if (moved > 0) out.text("{} input entries were on a kink and were moved off it", moved);
+  if (on_kink > 0) out.text("{} input entries stay on a kink and were not compared", on_kink);
+  for (const auto& [reason, n] : skipped) out.text("{} skipped: {}", n, reason);
+  if (checked == 0)
     out.fail(kCheckFailed, "gradcheck: no check ran, so nothing is proven; choose other ops");
-  else if (total.failed > 0)
+  else if (failed > 0)
     out.fail(kCheckFailed);
   return out;
 }
@@ -257,16 +213,18 @@ Out report_gradchecks(const GradcheckRequest& request) {
   const std::vector<const Check*> checks = chosen_checks(request.ops);
   Progress progress(false);
   const Stopwatch clock;
-  CheckResults results;
   std::vector<Row> rows;
+  std::vector<std::string> failures;
   for (const Check* check : checks) {
     progress.at_work(
         fmt::format("Checking {}/{}: {}", rows.size() + 1, checks.size(), check->name()));
-    Row& row = rows.emplace_back(Row{std::string(check->name()), {}});
-    for (CheckResult& r : run_check(*check, request.options()))
-      row.sum.add(results.emplace_back(std::move(r)));
+    Row& row = rows.emplace_back(Row{std::string(check->name())});
+    for (const CheckResult& r : run_check(*check, request.options())) {
+      row.add(r);
+      if (!r.report.ok()) failures.push_back(failure_text(r, request));
+    }
   }
-  return report_of(results, rows, clock.seconds(), request);
+  return report_of(rows, failures, clock.seconds(), request.seed);
 }
 
 }  // namespace heed

@@ -34,6 +34,13 @@ void check_norm_eps(const SafeTensors& file) {
                         ", but those of heed have ", ours, "; train the model with ", ours);
 }
 
+// Removes what DistributedDataParallel and torch.compile write before all names.
+void remove_wrappers(std::vector<NamedTensor>& tensors) {
+  for (const std::string_view prefix : {"module.", "_orig_mod.", "module."})
+    if (std::ranges::all_of(tensors, [&](const auto& t) { return t.name.starts_with(prefix); }))
+      for (NamedTensor& t : tensors) t.name.erase(0, prefix.size());
+}
+
 // Returns the number of layers, from names such as "transformer.h.3.ln_1.weight" and
 // "blocks.3.ln1.w".
 std::int64_t count_layers(const SafeTensors& file) {
@@ -98,6 +105,7 @@ void check_complete(const SafeTensors& file, const RunConfig& config, std::set<s
 
 ImportedWeights import_weights(SafeTensors file, const std::vector<TomlItem>& given) {
   check_norm_eps(file);
+  remove_wrappers(file.tensors);
   const WeightNames names = names_in(file);
   const Tensor tok = find_named(file, "tok.weight", names);
   RunConfig config;

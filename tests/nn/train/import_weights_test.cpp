@@ -51,6 +51,14 @@ TEST_CASE("a file of another program needs only what its tensors do not show") {
   CHECK(problem(lens, std::string(kLines) + "positions = \"learned\"\nwindow = 0\n") == "");
 }
 
+TEST_CASE("names of a compiled or distributed model are understood") {
+  for (const std::string prefix : {"module.", "_orig_mod.", "module._orig_mod."}) {
+    SafeTensors file = gpt_file();
+    for (NamedTensor& t : file.tensors) t.name = prefix + t.name;
+    CHECK(problem(file) == "");
+  }
+}
+
 TEST_CASE("the model has the dtype of the tensors, unless a line states another") {
   SafeTensors file = gpt_file();
   for (NamedTensor& t : file.tensors) t.tensor = to(t.tensor, float64);

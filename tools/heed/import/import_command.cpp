@@ -55,9 +55,10 @@ constexpr const char* kImportNotes =
     R"(FILE has names that heed export describes. The new run has weights and no history: it cannot be resumed, but
 train --from starts from it. A file of heed export needs no further options. For others, --config FILE or --like RUN
 state what the tensors do not show: task, or text with a file that contains all characters of the vocabulary, heads,
-mlp-act, and perhaps context, positions, window and norm-kind.
+mlp-act, and perhaps context, positions, window and norm-kind. `python -m heed.torch ckpt.pt gpt.safetensors` makes
+FILE of a checkpoint of nanoGPT; for it, --config has
 
-  [train]            # the FILE of --config
+  [train]
   text = "input.txt"
   heads = 4
   mlp-act = "gelu"   # of nanoGPT; "gelu-tanh" of GPT-2

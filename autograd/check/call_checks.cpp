@@ -81,10 +81,7 @@ class CallChecker {
 
   void check_repetitions() {
     for (const Repetition& kind : kRepetitions) {
-      const std::vector<Values> others =
-          kind.calls[1] == 'g' ? other_points() : std::vector<Values>{f_.x};
-      const bool right = std::ranges::all_of(
-          others, [&](const Values& other) { return repetition_is_right(kind, other); });
+      const bool right = repetition_is_right(kind);
       if (kind.name == kTwice && f_.foreign && f_.foreign->single_use)
         not_applicable(report_.repeated, kind.name, "single use");
       else
@@ -154,27 +151,31 @@ class CallChecker {
     return is_right(backward(v, placed), v, expected, prefix + "backward", other);
   }
 
-  // Returns inputs for a forward between a forward and its backward: a few percent smaller than x,
-  // by different factors; with the opposite signs; and each input in reversed order. Without the
-  // last two, a mask or the index of a maximum that is kept outside of the call would not change.
-  std::vector<Values> other_points() const {
-    Values smaller = f_.x;
-    for (std::size_t k = 0; k < smaller.size(); ++k) {
-      smaller[k] *= 1 - double(1 + k % 3) / 64;
-      if (f_.single) smaller[k] = double(float(smaller[k]));
-    }
-    return {smaller, times(f_.x, -1), reversed_inputs(f_, true)};
+  // Calls forward at another point, before a backward at x: where the inputs are reversed, have the
+  // opposite signs and are a few percent smaller, by different factors. Otherwise a mask or the
+  // index of a maximum that is kept outside of the call could be the same. If forward is not finite
+  // there, the signs or the order stay. Returns false if forward is finite at none of these points.
+  bool call_elsewhere() const {
+    const auto smaller = [&](Values x) {
+      for (std::size_t k = 0; k < x.size(); ++k) {
+        x[k] *= 1 - double(1 + k % 3) / 64;
+        if (f_.single) x[k] = double(float(x[k]));
+      }
+      return x;
+    };
+    const Values reversed = smaller(reversed_inputs(f_, true));
+    return is_finite(forward(times(reversed, -1))) || is_finite(forward(reversed)) ||
+           is_finite(forward(smaller(f_.x)));
   }
 
-  // `other` is the point of the calls 'g'. If f is not defined there, returns true.
-  bool repetition_is_right(const Repetition& kind, const Values& other) {
+  bool repetition_is_right(const Repetition& kind) {
     Values v = right_.v, expected = right_.gradient;
     for (double& e : v) e = -e;  // a cotangent that was not used before
     for (double& e : expected) e = -e;
     const char* const* label = kind.labels;
     for (const char call : std::string_view(kind.calls)) {
       if (call != 'b') {
-        if (!is_finite(forward(call == 'f' ? f_.x : other))) return true;
+        if (call == 'f' ? !is_finite(forward(f_.x)) : !call_elsewhere()) return true;
         continue;
       }
       const Values g = backward(v);

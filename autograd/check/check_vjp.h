@@ -100,7 +100,7 @@ CheckReport check_derivatives(const Derivatives<T>& f, const std::vector<std::ve
 ///
 /// An entry does not count as checked if differences cannot distinguish it from the rounding error
 /// of forward. If this is true for all entries of an input, the verdict is kVacuous. For each
-/// entry, forward runs about 6 to 60 times in double (up to 84 times beside a kink, a pole or an
+/// entry, forward runs about 6 to 60 times in double (up to 96 times beside a kink, a pole or an
 /// edge of its domain), and about 18 to 54 times in float (up to 216 times). For an entry that
 /// seems wrong, these numbers are three times as large in double.
 ///
@@ -120,8 +120,9 @@ CheckReport check_derivatives(const Derivatives<T>& f, const std::vector<std::ve
 ///
 /// An entry on a kink, where the left and right slopes of an output differ, is moved and compared
 /// there. An entry that stays on a kink is counted (CheckReport::on_kink), and compared only for
-/// the outputs that have no kink there. If all compared entries of an input stay on a kink, the
-/// verdict is kVacuous.
+/// the outputs that have no kink there. The same holds for an entry along which an output varies
+/// faster than the smallest step (CheckReport::too_fast). If no other entry of an input was
+/// compared, the verdict is kVacuous.
 ///
 /// Throws ValueError if options.max_entries is less than 1, if options.order is not 0, 1 or 2, if
 /// options.forward_error is negative or not finite, or if forward returns a different number of

@@ -125,6 +125,7 @@ struct Comparison : CheckedEntry {
   Along along;                ///< the direction in which the gradient is compared
   double reach = 0;           ///< on a kink, gradients up to this far from `expected` are right
   bool on_kink = false;       ///< true if the left slope and the right slope differ
+  bool is_fast = false;       ///< Difference::is_fast of an output
   bool resolved = false;      ///< true if the oracle can distinguish the entry from rounding errors
   /// Returns true if `value` differs from `expected` by at most the tolerance.
   bool passes(double value) const;
@@ -216,6 +217,7 @@ class Checker {
   std::vector<std::size_t> sample(std::size_t input, std::int64_t taken, int draw = 0) const;
   std::vector<bool> kinks_along(const Direction& along) const;
   bool shares_kink(const Direction& along);
+  bool contradicts_others(const Along& along);
   bool compare_entry(Oracle oracle, std::size_t k);
   bool compare_smooth_outputs(std::size_t k);
   bool compare_entries(Oracle oracle, std::int64_t count);
@@ -229,8 +231,7 @@ class Checker {
   bool keep(const std::vector<Comparison>& found);
   void judge(Oracle oracle, std::size_t first);
   std::string reason(Oracle oracle, const Comparison& worst);
-  void mirror();
-  void move(const Direction& along);
+  bool move_off_kinks();
 
   CheckedFunction f_;
   const CheckEffort effort_;
@@ -240,6 +241,7 @@ class Checker {
   CheckReport& report_;
   std::vector<std::size_t> starts_;  // index in x at which each input starts, then the size of x
   Values typical_;                   // typical absolute value of the entries of each input
+  Values y_;                         // outputs at x
   Values noise_;                     // rounding noise of forward, for each output
   Values still_noise_;               // noise_of_still(forward); empty: not measured
   std::vector<Values> cotangents_, gradients_;
@@ -252,10 +254,14 @@ class Checker {
   bool refuted_ = false;               // true if an entry failed with repeated differences
   std::set<std::size_t> compared_[2];  // entries that were compared, by oracle
   std::vector<Along> kinks_;
-  int searches_ = 0;                  // number of times that entries on a kink were searched
-  std::map<std::size_t, int> moves_;  // number of times that each entry was moved off a kink
-  std::set<std::size_t> stuck_;       // entries that stay on a kink
-  bool mirrored_ = false;             // true after mirror()
+  int searches_ = 0;  // number of times that entries on a kink were searched
+  struct Moved {
+    double from;    // its value in the given x
+    int times = 0;  // number of times that it was moved
+  };
+  std::map<std::size_t, Moved> moved_;  // entries that were moved off a kink
+  std::map<std::size_t, bool> stuck_;   // entries that stay on a kink; true: Difference::is_fast
+  bool mirrored_ = false;  // true if the entries were moved to the other sides of their kinks
 };
 
 /// Returns a jvp as CheckedFunction::exact. Each tangent is also passed 64 times larger and 1024

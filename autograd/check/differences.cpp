@@ -16,7 +16,7 @@ using Values = std::vector<double>;
 // nearby. In float, the widest step is often the best one, and small steps are below the rounding
 // of x. A step is left out if the noise alone gives it an error that is larger than the smallest
 // error so far.
-constexpr double kSteps[] = {0x1p-9, 0x1p-13, 0x1p-5, 0x1p-17, 0x1p-2, 0x1p-25, 0x1p-33};
+constexpr double kSteps[] = {0x1p-9, 0x1p-13, 0x1p-5, 0x1p-17, 0x1p-2, 0x1p-25, 0x1p-33, 0x1p-41};
 constexpr double kFloatSteps[] = {0x1p-2, 0x1p-9, 0x1p-13, 0x1p-5, 0x1p-17};
 constexpr double kFirst = 0x1p-9;        // the widest step at which kinks are found
 constexpr double kGoodEnough = 0x1p-33;  // stop if the error is this fraction of the value
@@ -114,7 +114,7 @@ std::vector<Difference> best_differences(const Line& f, std::span<const double> 
   for (Difference& d : best) d.error = HUGE_VAL, d.moves = true;  // until a result is finite
   // True if an error is larger than noise explains, at the smallest step so far. Then f varies
   // faster than all steps so far, and the small errors of wider steps are accidents.
-  std::vector<bool> varies(noise.size());
+  std::vector<bool> varies(noise.size()), is_fast(noise.size());
   double smallest = HUGE_VAL;
   double largest = 0;  // largest |value| of the results so far
   const auto needs = [&](std::size_t o, double step) {
@@ -133,14 +133,57 @@ std::vector<Difference> best_differences(const Line& f, std::span<const double> 
       if (!needs(o, step.size)) continue;
       const Difference d = at_step(points, o, noise[o], steps.roundoff());
       if (!d.kink || step.size <= kFirst) choose(best[o], d);
-      if (step.size < smallest) varies[o] = step.size <= kFirst && d.error > d.jump_noise / 2;
+      if (step.size < smallest) {
+        varies[o] = step.size <= kFirst && d.error > d.jump_noise / 2;
+        is_fast[o] = varies[o] && !(d.error <= std::abs(d.value) / 4);
+      }
       if (std::isfinite(best[o].error)) largest = std::max(largest, std::abs(best[o].value));
     }
     smallest = std::min(smallest, step.size);
   }
-  for (Difference& d : best)
+  for (std::size_t o = 0; o < best.size(); ++o) {
+    Difference& d = best[o];
+    d.is_fast = is_fast[o] && !d.is_steady && smallest == steps.all.back().size;
+    d.kink |= d.is_fast;
     if (!d.is_steady) d.reach = HUGE_VAL;
+  }
   return best;
+}
+
+// The noise of each output, measured with points at one distance from each other.
+struct Noise {
+  Values noise, least;  // least: the assumed lower limit
+  Values moved;         // the largest distance of the values at two neighboring points
+};
+Noise noise_at(const Line& f, double spacing, double epsilon) {
+  // With fewer points, all differences of one among thousands of outputs may be small by accident.
+  constexpr int kPoints = 15, kOrder = 4;
+  // Root of the sum of the squared weights 1, -4, 6, -4, 1 of a fourth difference.
+  constexpr double kGain = 8.366600265340756;
+  Noise n;
+  Values last[kOrder];  // the last difference of each order below kOrder, from order 0
+  for (int k = 0; k < kPoints; ++k) {
+    Values next = f((k - kPoints / 2) * spacing);
+    n.noise.resize(next.size()), n.moved.resize(next.size());
+    if (k == kPoints / 2)
+      for (const double y : next) n.least.push_back(epsilon * std::abs(y));
+    for (int order = 0; order < std::min(k, kOrder); ++order) {
+      last[order].swap(next);
+      for (std::size_t o = 0; o < n.noise.size(); ++o) {
+        next[o] = last[order][o] - next[o];
+        if (order == 0) n.moved[o] = std::max(n.moved[o], std::abs(next[o]));
+      }
+    }
+    if (k < kOrder)
+      last[k] = std::move(next);
+    else
+      for (std::size_t o = 0; o < n.noise.size(); ++o) n.noise[o] = std::hypot(n.noise[o], next[o]);
+  }
+  // Twice the root mean square of the noise.
+  const double factor = 2 / kGain / std::sqrt(double(kPoints - kOrder));
+  for (std::size_t o = 0; o < n.noise.size(); ++o)
+    n.noise[o] = std::max(n.least[o], factor * n.noise[o]);
+  return n;
 }
 
 }  // namespace
@@ -150,30 +193,44 @@ double least_error(double noise, double h) {
 }
 
 std::vector<double> measure_noise(const Line& f, double scale, double epsilon) {
-  // With fewer points, all differences of one among thousands of outputs may be small by accident.
-  constexpr int kPoints = 15, kOrder = 4;
-  // Root of the sum of the squared weights 1, -4, 6, -4, 1 of a fourth difference.
-  constexpr double kGain = 8.366600265340756;
-  Values noise, least;
-  Values last[kOrder];  // the last difference of each order below kOrder, from order 0
-  for (int k = 0; k < kPoints; ++k) {
-    Values next = f((k - kPoints / 2) * scale * 0x1p-26);
-    noise.resize(next.size());
-    if (k == kPoints / 2)
-      for (const double y : next) least.push_back(epsilon * std::abs(y));
-    for (int order = 0; order < std::min(k, kOrder); ++order) {
-      last[order].swap(next);
-      for (std::size_t o = 0; o < noise.size(); ++o) next[o] = last[order][o] - next[o];
+  constexpr double kSpacing = 0x1p-26;
+  Noise found = noise_at(f, kSpacing * scale, epsilon);
+  const bool single = epsilon > 0x1p-30;
+  const double finer = single ? 0x1p-4 : 0x1p-9, smooth = single ? 0x1p-3 : 0x1p-8;
+  for (double factor = finer; factor >= finer * 0x1p-9; factor *= finer) {
+    // Noise that is as large as the movement of f between two points, and larger than rounding.
+    const auto is_doubtful = [&](std::size_t o) {
+      return found.noise[o] > std::max(0x1p-8 * found.moved[o], 64 * found.least[o]);
+    };
+    std::vector<std::size_t> doubtful;
+    for (std::size_t o = 0; o < found.noise.size(); ++o)
+      if (is_doubtful(o)) doubtful.push_back(o);
+    if (doubtful.empty()) break;
+    // If forward subtracts larger numbers, it moves in jumps.
+    for (const double t : {-1.0, 1.0}) {
+      const Values far = f(t);
+      for (std::size_t o = 0; o < far.size(); ++o)
+        if (std::isfinite(far[o]))
+          found.least[o] = std::max(found.least[o], epsilon * std::abs(far[o]));
     }
-    if (k < kOrder)
-      last[k] = std::move(next);
-    else
-      for (std::size_t o = 0; o < noise.size(); ++o) noise[o] = std::hypot(noise[o], next[o]);
+    const Noise next = noise_at(f, factor * kSpacing * scale, epsilon);
+    for (const std::size_t o : doubtful)
+      if (is_doubtful(o) && next.noise[o] < smooth * next.moved[o])
+        found.noise[o] = std::min(found.noise[o], next.noise[o]), found.moved[o] = next.moved[o];
   }
-  // Twice the root mean square of the noise.
-  const double factor = 2 / kGain / std::sqrt(double(kPoints - kOrder));
-  for (std::size_t o = 0; o < noise.size(); ++o) noise[o] = std::max(least[o], factor * noise[o]);
-  return noise;
+  return found.noise;
+}
+
+std::vector<double> measure_jumps(const Line& f) {
+  Values jumps, last;
+  for (double spacing = 0x1p-16; spacing <= 0x1p-7; spacing *= 2) {
+    const Values noise = noise_at(f, spacing, 0).noise;
+    jumps.resize(noise.size()), last.resize(noise.size());
+    for (std::size_t o = 0; o < noise.size(); ++o)
+      if (noise[o] <= 8 * last[o]) jumps[o] = std::max(jumps[o], noise[o]);
+    last = noise;
+  }
+  return jumps;
 }
 
 Steps::Steps(std::uint64_t seed, bool in_float) : single(in_float) {

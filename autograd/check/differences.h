@@ -22,6 +22,7 @@ struct Difference {
   double step = 0;         ///< step of t. f is evaluated at about +-step/2, +-step and +-2 step
   bool kink = false;       ///< true if the output seems to have a kink at t = 0
   bool moves = false;      ///< false if the output has the same bits at all points
+  bool is_fast = false;    ///< true if f varies faster than the smallest step; then `kink` is true
   double jump = 0;         ///< |right slope - left slope|, at about step/2
   double jump_noise = 0;   ///< a jump up to this size may be caused by the noise of f
   bool is_steady = false;  ///< true if two steps have found a kink with similar jumps
@@ -37,9 +38,13 @@ double least_error(double noise, double step);
 /// Returns an estimate of the rounding noise of each output at t = 0. The estimate is at least
 /// `epsilon` times the output's absolute value. It is computed from high-order differences of
 /// points that are so close together that f without noise is a straight line between them (Hamming,
-/// Introduction to Applied Numerical Analysis, ch. 6). `scale` is a distance of t over which f
-/// changes significantly.
+/// Introduction to Applied Numerical Analysis, ch. 6). If f varies so fast that this is false, the
+/// points are closer together. `scale` is a distance of t over which f changes significantly.
 std::vector<double> measure_noise(const Line& f, double scale, double epsilon);
+
+/// Returns for each output the noise that jumps cause at points up to 2^-7 apart, or 0 if it falls
+/// like that of a smooth function, by 2^4, each time the points are half as far apart.
+std::vector<double> measure_jumps(const Line& f);
 
 /// The distances of t at which f is evaluated, as fractions of a scale. They are random. If the
 /// distances of a step were multiples of one number, a periodic function could have equal phases at

@@ -24,26 +24,21 @@ bool Checker::shares_kink(const Direction& along) {
   return std::inner_product(own.begin(), own.end(), theirs.begin(), 0) > 0;
 }
 
-// Moves each entry that was moved off a kink to the other side of the kink, at the same distance.
-void Checker::mirror() {
-  mirrored_ = true;
-  for (const MovedEntry& m : report_.moved) {
-    double& x = f_.x[starts_[m.entry.input] + std::size_t(m.entry.at)];
-    x = 2 * m.from - m.to;
-    if (f_.single) x = double(float(x));
+// Moves entries off their kinks by 3 to 6 % of their scale. The distance is random, so that two
+// equal entries become different. If no entry is on a kink, moves all of them to the other sides of
+// their kinks, at the same distance. Returns false if this was done before, or no entry was moved.
+bool Checker::move_off_kinks() {
+  if (kinks_.empty() && (mirrored_ || moved_.empty())) return false;
+  mirrored_ |= kinks_.empty();
+  for (auto& [k, m] : moved_)
+    if (kinks_.empty()) f_.x[k] = 2 * m.from - f_.x[k];
+  for (const Along& along : kinks_) {
+    const std::size_t k = along->moves[0].first;
+    ++moved_.try_emplace(k, Moved{f_.x[k]}).first->second.times;
+    f_.x[k] = along->from(f_.x, (1 + random_.uniform_double()) / 32)[k];
   }
-}
-
-// Moves an entry off a kink by 3 to 6 % of the entry's scale. The distance is random, so that two
-// equal entries become different.
-void Checker::move(const Direction& along) {
-  const std::size_t k = along.moves[0].first;
-  if (++moves_[k] == 1) report_.moved.push_back({along.entry, f_.x[k], 0});
-  f_.x[k] = shifted(along, (1 + random_.uniform_double()) / 32)[k];
-  const auto is_same = [&](const MovedEntry& m) {
-    return m.entry.input == along.entry.input && m.entry.at == along.entry.at;
-  };
-  std::find_if(report_.moved.rbegin(), report_.moved.rend(), is_same)->to = f_.x[k];
+  if (f_.single) f_.x = shifted({}, 0);
+  return true;
 }
 
 }  // namespace heed::autograd

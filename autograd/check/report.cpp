@@ -107,9 +107,11 @@ std::ostream& operator<<(std::ostream& out, const CheckReport& r) {
   if (!r.moved.empty())
     text << "entries moved off a kink: " << r.moved.size() << ", the first: " << r.moved[0].text()
          << "; ";
-  if (r.on_kink > 0)
-    text << r.on_kink << " of " << r.entries[0] + r.entries[1]
-         << " entries not compared: not differentiable there; ";
+  for (const auto& [count, why] : {std::pair(r.on_kink, "not differentiable there"),
+                                   {r.too_fast, "forward varies faster than the smallest step"}})
+    if (count > 0)
+      text << count << " of " << r.entries[0] + r.entries[1] << " entries not compared: " << why
+           << "; ";
   text << calls_text(r);
   return out << text.str() << "order " << r.order << ", seed " << r.seed;
 }

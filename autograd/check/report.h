@@ -107,6 +107,9 @@ struct CheckReport {
   /// Number of entries that stay on a kink wherever they are moved. They were compared only for the
   /// outputs that have no kink there.
   std::int64_t on_kink = 0;
+  /// Number of entries along which forward varies faster than the smallest step of differences.
+  /// They were compared as those on a kink.
+  std::int64_t too_fast = 0;
   std::uint64_t seed = 0;  ///< seed of the random cotangents and directions
   /// Memory layouts of the arrays. They are checked if all comparisons passed, but not by
   /// gradcheck.

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <functional>
 #include <numbers>
-#include <numeric>
 
 #include "autograd/autograd.h"
 #include "tests/support/vjp_pairs.h"
@@ -36,7 +35,6 @@ Case wave(const std::string& name, const std::vector<double>& x, double a, doubl
 
 double sigmoid_of(double x) { return 1 / (1 + std::exp(-x)); }
 double softplus(double x) { return std::log(1 + std::exp(x)); }
-double bump(double x) { return std::exp(-std::pow((x - 0.5) / 1e-6, 2)); }
 
 template <class T>
 CheckReport check_slope(const Case& c, const Function& slope, std::uint64_t seed) {
@@ -67,43 +65,19 @@ void check_both(const Case& c) {
 
 TEST_CASE("functions that vary fast, or that rounding hides, get the right verdict") {
   const auto twice = [](double x) { return 2 * sigmoid_of(x); };
-  const Case encoding = wave("a positional encoding", {0.3, -0.7, 0.9}, 0, 0, 512 * kPi);
   const Case singularity = {"no step may jump over 0",
                             {1, 3e-2, -1e-3, 2.68544e-5, -2, -1e-5},
                             [](double x) { return std::log(std::abs(x)); },
                             [](double x) { return 1 / x; },
                             [](double x) { return 1.1 / x; }};
   const Case cases[] = {
-      encoding,
       wave("an alias at whole numbers", {50.3}, 0, 1, 2 * kPi),
-      wave("an alias at fractions", {0.3, -0.7, 0.9}, 1, 0, 512 * kPi),
-      wave("2^15 periods", {0.3, -0.7, 0.9}, 1, 0, 0x1p16 * kPi),
-      wave("1e4 radians", {1e4}, 0, 0, 1),
-      wave("440 Hz at 1 s", {1}, 0, 0, 880 * kPi),
-      {"a pole",
-       {0.9, 1 - 1e-3, 1 - 1e-5, 1 - 1e-6},
-       [](double x) { return 1 / (1 - x); },
-       [](double x) { return 1 / std::pow(1 - x, 2); }},
-      {"an edge of the domain",
-       {0.9, 1 - 1e-3, 1 - 1e-5, 1 - 1e-9},
-       [](double x) { return std::log1p(-x); },
-       [](double x) { return 1 / (x - 1); }},
       {"a wrong derivative that is noise",
        {1, 2, 3},
        [](double x) { return x * x; },
        [](double x) { return 2 * x; },
        [](double x) { return 2 * x * std::sin(1e12 * x); }},
       singularity,
-      {"a step of width 1e-6",
-       {1 + 3e-7},
-       [](double x) { return std::tanh(1e6 * (x - 1)); },
-       [](double x) { return 1e6 / std::pow(std::cosh(1e6 * (x - 1)), 2); },
-       [](double) { return 0.0; }},
-      {"a bump of width 1e-6",
-       {0.5 + 3e-7},
-       bump,
-       [](double x) { return -2e12 * (x - 0.5) * bump(x); },
-       [](double) { return 0.0; }},
       {"log(1 + exp(-40)) is 0", {-40}, softplus, sigmoid_of, twice, Verdict::kVacuous},
       {"a hidden entry beside another", {-40, 1}, softplus, sigmoid_of, twice},
       {"1 - sigmoid(35) is 3 roundings",
@@ -114,7 +88,7 @@ TEST_CASE("functions that vary fast, or that rounding hides, get the right verdi
        Verdict::kVacuous},
   };
   for (const Case& c : cases) check_both<double>(c);
-  check_both<float>(encoding), check_both<float>(singularity);
+  check_both<float>(singularity);
   check_both<float>({"a constant",
                      {0.1, 0.2, -0.5},
                      [](double x) { return float(x) + 1e6F; },
@@ -137,51 +111,6 @@ TEST_CASE("functions that vary fast, or that rounding hides, get the right verdi
   const Tensor target = from_data(std::vector<std::int64_t>{0}, {1});
   CHECK(gradcheck([](Args t) { return 1.0 - sigmoid(t[0]); }, logits).ok());
   CHECK(gradcheck([&](Args t) { return cross_entropy(t[0], target); }, logits).ok());
-}
-
-TEMPLATE_TEST_CASE("relu near its kink passes, and its wrong gradient fails", "", float, double) {
-  Case relu = {
-      "relu", {}, [](double x) { return std::max(x, 0.0); }, [](double x) { return x > 0; }};
-  for (const std::vector<double>& x : std::vector<std::vector<double>>{{0},
-                                                                       {0, 1, -1},
-                                                                       {1, 0},
-                                                                       {0, 100},
-                                                                       {2e-7, 1, -1},
-                                                                       {-1e-7, 1, -1},
-                                                                       {1e-30, 1, -1},
-                                                                       {1e-20, 1, -1}}) {
-    relu.x = x;
-    CAPTURE(x);
-    CHECK(check_slope<TestType>(relu, relu.right, 1).ok());
-    for (const double factor : {1000, -1, 0, 5})
-      CHECK(!check_slope<TestType>(
-                 relu, [=](double t) { return factor * (t > 0); }, 1)
-                 .ok());
-  }
-}
-
-TEMPLATE_TEST_CASE("three equal numbers have no derivative in a sort, and its gradient is right",
-                   "", float, double) {
-  using T = TestType;
-  const auto check = [](T factor) {
-    const auto forward = [](const Arrays<T>& x) {
-      Arrays<T> y = x;
-      std::ranges::sort(y[0]);
-      return y;
-    };
-    const auto backward = [factor](const Arrays<T>& x, const Arrays<T>& v) {
-      std::vector<std::size_t> order(x[0].size());
-      std::iota(order.begin(), order.end(), std::size_t(0));
-      std::ranges::stable_sort(order, {}, [&](std::size_t k) { return x[0][k]; });
-      Arrays<T> g = v;
-      for (std::size_t o = 0; o < order.size(); ++o) g[0][order[o]] = factor * v[0][o];
-      return g;
-    };
-    return check_vjp<T>(forward, backward, {{2, 1, 2, 5, 2, 3}});
-  };
-  CHECK(check(1).ok());
-  CHECK(check(1).moved.size() >= 3);
-  CHECK(check(T(1.01)).verdict == Verdict::kWrong);
 }
 
 TEST_CASE("the error of an iterative forward is an option") {

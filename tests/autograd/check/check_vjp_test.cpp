@@ -12,43 +12,6 @@ using namespace heed::autograd::testing;
 
 namespace {
 
-template <class T>
-std::vector<T> softmax_of(const std::vector<T>& x) {
-  const T largest = *std::max_element(x.begin(), x.end());
-  std::vector<T> y;
-  T total = 0;
-  for (const T e : x) total += y.emplace_back(std::exp(e - largest));
-  for (T& e : y) e /= total;
-  return y;
-}
-
-// Softmax of one row. The result of backward is multiplied by `factor`.
-template <class T>
-Pair<T> softmax_pair(T factor = 1) {
-  return {[](const Arrays<T>& x) { return Arrays<T>{softmax_of(x[0])}; },
-          [factor](const Arrays<T>& x, const Arrays<T>& v) {
-            std::vector<T> g = softmax_of(x[0]);
-            T mean = 0;
-            for (std::size_t j = 0; j < g.size(); ++j) mean += g[j] * v[0][j];
-            for (std::size_t j = 0; j < g.size(); ++j) g[j] *= factor * (v[0][j] - mean);
-            return Arrays<T>{g};
-          }};
-}
-
-template <class T>
-const Arrays<T> kRow = {{T(0.3), T(-1.2), T(0.7), T(2.1), T(-0.4)}};
-
-TEMPLATE_TEST_CASE("right gradients pass in both types", "", float, double) {
-  using T = TestType;
-  const double digits = std::is_same_v<T, float> ? 3 : 9;
-  const CheckReport softmax = check_pair(softmax_pair<T>(), kRow<T>);
-  CHECK(softmax.ok());
-  CHECK(softmax.digits() >= digits);
-  CHECK(softmax.checked() == 5);
-  CHECK(softmax.mutants == 6);
-  CHECK(softmax.killed == 6);
-}
-
 TEST_CASE("one wrong entry is named with both values") {
   const auto wrong = wrong_squares([](Arrays<double>& g) { g[1][2] *= 1.001; });
   const CheckReport report = check_pair(wrong, {{1, 2}, {3, 4, 5, 6}});

@@ -101,14 +101,6 @@ class Verdicts(unittest.TestCase):
     def test_staircases(self):
         for dtype in (np.float64, np.float32):
             x = np.array([0.3, 1.2, -0.7], dtype)
-
-            def half(x):
-                return np.sin(x.astype(np.float16)).astype(dtype)
-
-            cases = [(np.round, 1), (np.round, 0), (np.sign, 0)]
-            for forward, factor in cases + [(half, np.cos(x)), (half, 0)] * (dtype == np.float64):
-                report = check_vjp(forward, lambda x, dy: (factor * dy).astype(dtype), x)
-                self.assertEqual((report.verdict, report.diagnosis), ("vacuous", None), report.text)
             # Zero, not in jumps: outside of the range of clip, and an input that is not used.
             report = check_vjp(lambda x, unused: np.clip(x, -9, -8), lambda x, unused, dy: (0 * x, 0 * x), [x, x])
             self.assertEqual(report.verdict, "right", report.text)

@@ -122,6 +122,10 @@ class Case:
         else:
             family = {"fast": FAST, "saturated": SATURATED, "stepped": STEPPED, "tied": TIED}[self.kind]
             self.name = list(family)[rng.integers(len(family))]
+            # In bfloat16, x is also moved by an eighth, and must not meet a pole.
+            nearest = self.x.double().abs() * (0.25 if bits == 8 else 2.0**-bits)
+            while self.name in ("pole", "logarithm") and ((c - self.x).abs() < nearest).any():
+                c = self.x + (c - self.x) * 2
             self.f = lambda x: family[self.name](x, w, c.to(x.dtype))
         self.is_staircase = self.kind == "stepped" and self.name in STAIRCASES
         self.terms = [self.f]
@@ -195,7 +199,8 @@ class Case:
 
 def main():
     given = sys.argv[1:]
-    numbers = range(1000) if "--all" in given else [int(g) for g in given] or range(100)
+    # The last four showed faults in the first run.
+    numbers = range(1000) if "--all" in given else [int(g) for g in given] or [*range(96), 122, 165, 490, 551]
     counts = collections.Counter()
     for number in numbers:
         case = Case(number)
@@ -207,10 +212,13 @@ def main():
         counts["refused"] += right.verdict == "wrong"
         counts["twin passes"] += bool(twin) and right.verdict != "vacuous"
         counts["undecided"] += must and right.verdict == "vacuous"
-        if found != "right one right, twin wrong" and (must or "wrong" in right.verdict) or len(numbers) < 100:
+        counts["staircase decided"] += case.name in ("round", "sign") and right.verdict != "vacuous"
+        counts["twin undecided"] += bool(right) and twin.verdict == "vacuous"
+        if found != "right one right, twin wrong" and (must or right.verdict == "wrong") or len(numbers) < 100:
             print(f"{number}: {case.kind} {case.name}, {case.dtype}, {mistake}: {found}\n    {right}\n    {twin}")
     print(f"{len(numbers)} functions: {dict(counts)}")
-    assert counts["refused"] == counts["twin passes"] == 0 and counts["undecided"] <= counts["must be decided"] / 20
+    assert counts["refused"] == counts["twin passes"] == counts["staircase decided"] == 0
+    assert counts["undecided"] <= counts["must be decided"] / 20
 
 
 if __name__ == "__main__":

@@ -30,7 +30,7 @@ def check_vjp(
     forward(*inputs) returns an array, or a tuple or list of arrays. backward(*inputs, *dys) gets in
     addition one dy for each output, with its shape: the gradient of the output, which is that of a loss
     with respect to the output. It returns one gradient for each input, with its shape.
-    For each compared entry, forward runs about 6 to 60 times in float64 (up to 84 times beside a kink, a
+    For each compared entry, forward runs about 6 to 60 times in float64 (up to 96 times beside a kink, a
     pole or an edge of its domain), and about 18 to 54 times in float32 (up to 216 times).
 
     Both functions must return the same values for the same arguments. Their arguments are copies that

@@ -6,6 +6,7 @@
 #include <numbers>
 
 #include "autograd/autograd.h"
+#include "autograd/check/narrow_float.h"
 #include "tests/support/vjp_pairs.h"
 
 using namespace heed::autograd;
@@ -72,12 +73,24 @@ TEST_CASE("functions that vary fast, or that rounding hides, get the right verdi
                             [](double x) { return 1.1 / x; }};
   const Case cases[] = {
       wave("an alias at whole numbers", {50.3}, 0, 1, 2 * kPi),
+      wave("an alias at fractions", {0.3, -0.7, 0.9}, 1, 0, 512 * kPi),
+      wave("2^15 periods", {0.3, -0.7, 0.9}, 1, 0, 0x1p16 * kPi),
+      wave("1e4 radians", {1e4}, 0, 0, 1),
+      {"a pole",
+       {0.9, 1 - 1e-3, 1 - 1e-5, 1 - 1e-6},
+       [](double x) { return 1 / (1 - x); },
+       [](double x) { return 1 / std::pow(1 - x, 2); }},
       {"a wrong derivative that is noise",
        {1, 2, 3},
        [](double x) { return x * x; },
        [](double x) { return 2 * x; },
        [](double x) { return 2 * x * std::sin(1e12 * x); }},
       singularity,
+      {"a step of width 1e-6",
+       {1 + 3e-7},
+       [](double x) { return std::tanh(1e6 * (x - 1)); },
+       [](double x) { return 1e6 / std::pow(std::cosh(1e6 * (x - 1)), 2); },
+       [](double) { return 0.0; }},
       {"log(1 + exp(-40)) is 0", {-40}, softplus, sigmoid_of, twice, Verdict::kVacuous},
       {"a hidden entry beside another", {-40, 1}, softplus, sigmoid_of, twice},
       {"1 - sigmoid(35) is 3 roundings",
@@ -111,6 +124,53 @@ TEST_CASE("functions that vary fast, or that rounding hides, get the right verdi
   const Tensor target = from_data(std::vector<std::int64_t>{0}, {1});
   CHECK(gradcheck([](Args t) { return 1.0 - sigmoid(t[0]); }, logits).ok());
   CHECK(gradcheck([&](Args t) { return cross_entropy(t[0], target); }, logits).ok());
+}
+
+TEMPLATE_TEST_CASE("no gradient of a function that changes only in jumps can be checked", "", float,
+                   double) {
+  const std::vector<double> x = {0.3, 1.2, -0.7};
+  const Case round = {"round", x, [](double t) { return std::round(t); }, [](double) { return 0; }};
+  for (const double slope : {0, 1})
+    CHECK(check_slope<TestType>(
+              round, [=](double) { return slope; }, 1)
+              .verdict == Verdict::kVacuous);
+  // Its backward rounds dy, too, and is therefore not linear.
+  const auto in_float16 = [](double t) { return double(Float16(t)); };
+  const auto forward = [&](const Arrays<double>& a) {
+    Arrays<double> y = {{1}, a[1]};
+    for (double& e : y[1]) e = in_float16(std::sin(e));
+    y[0][0] = a[0][0] * a[0][0];
+    return y;
+  };
+  const auto backward = [&](const Arrays<double>& a, const Arrays<double>& v) {
+    Arrays<double> g = {{2 * a[0][0] * v[0][0]}, v[1]};
+    for (std::size_t k = 0; k < x.size(); ++k) g[1][k] = std::cos(x[k]) * in_float16(v[1][k]);
+    return g;
+  };
+  const CheckReport report = check_pair<double>({forward, backward}, {{0.5}, x});
+  CHECK((report.verdict == Verdict::kVacuous && report.diagnosis.kind.empty()));
+}
+
+TEMPLATE_TEST_CASE("three equal numbers have no derivative in a sort, and its gradient is right",
+                   "", float, double) {
+  using T = TestType;
+  const auto sorted = [](const Arrays<T>& x) {
+    Arrays<T> y = x;
+    std::ranges::sort(y[0]);
+    return y;
+  };
+  const auto check = [&](T factor) {
+    const auto backward = [factor](const Arrays<T>& x, const Arrays<T>& v) {
+      std::vector<std::size_t> order = {0, 1, 2, 3, 4, 5};
+      std::ranges::stable_sort(order, {}, [&](std::size_t k) { return x[0][k]; });
+      Arrays<T> g = v;
+      for (std::size_t o = 0; o < order.size(); ++o) g[0][order[o]] = factor * v[0][o];
+      return g;
+    };
+    return check_pair<T>({sorted, backward}, {{2, 1, 2, 5, 2, 3}}).verdict;
+  };
+  CHECK(check(1) == Verdict::kRight);
+  CHECK(check(T(1.01)) == Verdict::kWrong);
 }
 
 TEST_CASE("the error of an iterative forward is an option") {

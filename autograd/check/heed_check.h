@@ -40,12 +40,9 @@ typedef struct heed_shape {
   const int64_t* sizes; /**< size of each axis, at least 0 (or NULL if axes is 0) */
 } heed_shape;
 
-/** Options of a check. Initialize them with HEED_CHECK_OPTIONS, then change members. A later
- * version may add members at the end, whose value 0 is the default. `size` states which members
- * the caller has: a library with more members uses their defaults, and a library with fewer members
- * returns HEED_INVALID unless the members that it lacks are 0. */
+/** Options of a check. Initialize them with HEED_CHECK_OPTIONS, then change members. */
 typedef struct heed_check_options {
-  size_t size;          /**< sizeof(heed_check_options), at most 4096 */
+  size_t size;          /**< sizeof(heed_check_options) of the version of the library */
   uint64_t seed;        /**< CheckOptions::seed (check_vjp.h) */
   int64_t max_entries;  /**< CheckOptions::max_entries, at least 1 */
   double forward_error; /**< CheckOptions::forward_error, finite and at least 0 */
@@ -105,9 +102,9 @@ enum {
   HEED_ALL_LAYOUTS = 63
 };
 
-/** A function with its derivatives. Members that are 0 are absent; set all of them to 0 first. A
- * later version may add members at the end; `size` works as in heed_check_options. Callbacks return
- * 0, or a positive number to end the check, and never leave with longjmp or a C++ exception.
+/** A function with its derivatives. Members that are 0 are absent; set all of them to 0 first.
+ * Callbacks return 0, or a positive number to end the check, and never leave with longjmp or a C++
+ * exception.
  *
  * Calls of derivatives belong to the last call of forward with the same inputs. Several of them may
  * follow one call of forward. One call of forward with other inputs may lie between, so a function
@@ -174,12 +171,11 @@ HEED_API const char* heed_report_text(const heed_report* report);
 /** Returns the report as one JSON object, in UTF-8, valid until heed_report_free(). Keys: verdict
  * ("right", "wrong", "vacuous"), message, digits, checked, entries, worst (the worst compared
  * entry: input, at (its index, or null for a random direction), backward, differences, tolerance,
- * digits; or null), order (1 or 2), jvp, order2 and symmetry (these three: null, or checked,
- * entries and worst, where `differences` is the other value), low_precision (null, or R, factor,
- * factor_error and inputs), diagnosis (the mistake that explains a wrong gradient: kind, factor or
- * null, input or null if several are wrong, agree, of, text (diagnosis.h); or null), mutants,
- * killed, equivalent, moved (input, at, from, to), layouts and repeated (each with passed, of, and
- * not_applicable: texts such as "missing gradient: one output"; passed and of are 0 if unchecked),
+ * digits; or null), order (1 or 2), low_precision (null, or R, factor, factor_error and inputs),
+ * diagnosis (the mistake that explains a wrong gradient: kind, factor or null, input or null if
+ * several are wrong, agree, of, text (diagnosis.h); or null), layouts and repeated (each with
+ * passed, of, and not_applicable: texts such as "missing gradient: one output"; passed and of are 0
+ * if unchecked),
  * seed, forward_calls, backward_calls. Numbers that are not finite are null. After a failure:
  * verdict ("not checked"), message and the calls. Returns "" if `report` is NULL.
  */

@@ -267,7 +267,7 @@ static void test_invalid_problems(void) {
   REFUSED(NULL, "heed_check: problem is NULL");
   heed_problem p = problem(&s);
   p.size = 8;
-  REFUSED(&p, "problem has size 8, needs 112 to 4096; set its member size to sizeof(heed_problem)");
+  REFUSED(&p, "problem has size 8, needs 112; set its member size to sizeof(heed_problem)");
   p = problem(&s), p.forward = NULL;
   REFUSED(&p, "forward is NULL");
   p = problem(&s), p.backward = NULL;
@@ -280,12 +280,6 @@ static void test_invalid_problems(void) {
   REFUSED(&p, "input_shapes is NULL");
   p = problem(&s), p.plain = &p;
   REFUSED(&p, "plain is only for float16 and bfloat16; set it to NULL");
-  struct {
-    heed_problem first;
-    int64_t added;
-  } later = {problem(&s), 1};
-  later.first.size = sizeof later;
-  REFUSED(&later.first, "has size 120, this library has 112; set the other members to 0");
   p = problem(&s);
   const void* const one[] = {kA, NULL};
   refused(&p, NULL, NULL, "x[0] is NULL", __LINE__);
@@ -306,7 +300,6 @@ static void test_invalid_problems(void) {
   heed_report_free(NULL);
 }
 
-/* Options of this version, and of a later version that has a member more. */
 static void test_options(void) {
   struct state s = {.bug = kRight};
   const heed_problem p = problem(&s);
@@ -315,23 +308,14 @@ static void test_options(void) {
   refused(&p, kX, &options, "max_entries must be at least 1, got 0", __LINE__);
   options.max_entries = 1, options.forward_error = -1;
   refused(&p, kX, &options, "forward_error must be finite and at least 0, got -1", __LINE__);
-  struct {
-    heed_check_options first;
-    int64_t added;
-  } later = {{sizeof later, 7, 1000, 0}, 0};
+  options.size = 31;
+  refused(&p, kX, &options, "options has size 31, needs 32; initialize it with HEED_CHECK_OPTIONS",
+          __LINE__);
+  options = (heed_check_options)HEED_CHECK_OPTIONS, options.seed = 7;
   heed_report* report = NULL;
-  CHECK(heed_check(&p, kX, &later.first, &report) == HEED_OK);
+  CHECK(heed_check(&p, kX, &options, &report) == HEED_OK);
   CHECK(json_has(report, "\"seed\":7"));
   heed_report_free(report);
-  later.added = 1LL << 56; /* the last byte counts, too */
-  refused(&p, kX, &later.first, "has size 40, this library has 32; set the other members",
-          __LINE__);
-  const size_t sizes[] = {0, 8, 31, 4097, (size_t)-1};
-  for (size_t i = 0; i < sizeof sizes / sizeof *sizes; ++i) {
-    later.first.size = sizes[i];
-    refused(&p, kX, &later.first, "needs 32 to 4096; initialize it with HEED_CHECK_OPTIONS",
-            __LINE__);
-  }
 }
 
 static void test_failing_callbacks(void) {
@@ -486,19 +470,17 @@ static void test_order_2_and_jvp(void) {
   const void* const x[] = {values};
   struct cube_state s = {.jvp = 1};
   heed_problem p = cube_problem(&s, HEED_FLOAT64);
-  EXPECT_JSON(&p, x, HEED_RIGHT, "order 1",
-              "\"order\":1,\"jvp\":null,\"order2\":null,\"symmetry\":null");
+  EXPECT_JSON(&p, x, HEED_RIGHT, "order 1", "\"order\":1");
   p.backward2 = backward2, p.jvp = jvp;
   EXPECT_JSON(&p, x, HEED_RIGHT, "digits agree with values of jvp in 3 of 3 entries; ",
-              "\"jvp\":{\"checked\":3,\"entries\":3,\"worst\":{");
+              "\"order\":2");
   EXPECT_JSON(&p, x, HEED_RIGHT,
-              "digits agree with the transposed entries (symmetry) in 6 of 6 entries; ",
-              "\"order2\":{\"checked\":6,\"entries\":6,\"worst\":{");
+              "digits agree with the transposed entries (symmetry) in 6 of 6 entries; ", "");
   s.detached = 1;
   EXPECT_JSON(&p, x, HEED_WRONG, "gradients of the outputs): input 0 at [",
               "backward2 returns 0, ");
   s.code = HEED_NO_DERIVATIVE;
-  EXPECT_JSON(&p, x, HEED_VACUOUS, "vacuous: order 2: no second derivative; ", "\"order2\":null");
+  EXPECT_JSON(&p, x, HEED_VACUOUS, "vacuous: order 2: no second derivative; ", "");
   s.code = 7;
   expect(&p, x, 7, HEED_NOT_CHECKED, "backward2 returned 7, which ended the check", "", __LINE__);
   s.jvp = 1.5;

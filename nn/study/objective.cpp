@@ -89,9 +89,12 @@ std::vector<double> gains_over_frequencies(const Transformer& model, const Batch
   double total = 0;
   for (const std::int64_t target : targets)
     if (target != kIgnored) ++frequency[target], ++total;
+  double entropy = 0;
+  for (const auto& [target, count] : frequency) entropy -= count / total * std::log(count / total);
   // The frequencies of a sample predict this sample better than the frequencies of the task do
-  // (Miller 1955).
-  const double bias = (double(frequency.size()) - 1) / (2 * total);
+  // (Miller 1955), which predict it at least as well as equal probabilities.
+  const double kinds = double(frequency.size()),
+               bias = std::min((kinds - 1) / (2 * total), std::log(kinds) - entropy);
   const auto length = std::size_t(batch.targets.size(1));
   std::vector<double> gains;
   for (std::size_t begin = 0; begin < targets.size(); begin += length) {

@@ -119,8 +119,8 @@ const StudySample& StudyContext::shown() {
 }
 
 const StudySample& StudyContext::sample() {
-  const StudySample* task = options.on_sequence_shown() ? nullptr : task_sample();
-  const StudySample& chosen = task ? *task : shown();
+  const bool here = options.chooses_sequence() && options.samples == 0;
+  const StudySample& chosen = here || !task_sample() ? shown() : *task_sample();
   if (options.ablation != nn::Ablation::kZero && chosen.donors.rows.empty())
     usage_error("--ablation {} needs other sequences: {} Use --ablation zero.",
                 nn::enum_name(options.ablation), chosen.without_donors);

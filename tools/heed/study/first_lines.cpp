@@ -109,8 +109,7 @@ FirstLines first_lines(StudyContext& context, const std::vector<Section>& sectio
     for (const std::string& answer : s.answers) lines.claims.push_back({answer});
   if (!context.predicts()) return lines;
   add_largest(lines, sections, "edges", "edges");
-  if (context.options.has_prompt)
-    add_largest(lines, sections, "cells", "cells of this string alone (pictures: weights, dA, dS)");
+  add_largest(lines, sections, "cells", "cells of this string alone (pictures: weights, dA, dS)");
   return lines;
 }
 

@@ -25,9 +25,9 @@ struct StudyOptions {
   bool over_time = false;
   bool has_prompt = false, has_sample = false;  ///< whether --prompt and --sample are given
 
-  /// Returns whether interventions are measured on the sequence shown, and not on sequences of the
-  /// task.
-  bool on_sequence_shown() const { return (has_prompt || has_sample) && samples == 0; }
+  /// Returns whether the user chose the sequence shown. Without --samples, interventions are then
+  /// measured on it, and not on sequences of the task.
+  bool chooses_sequence() const { return has_prompt || has_sample; }
   bool has_ablated_set() const { return !ablate.empty() && ablate != "all"; }
   /// Returns whether --show contains the key or "all".
   bool shows(std::string_view key) const;

@@ -120,14 +120,16 @@ Section cells_section(StudyContext& c) {
 
 }  // namespace
 
-const Analysis kCells{.key = "cells",
-                      .advice = "add --block",
-                      .asked = [](const StudyOptions& o) { return !o.block.empty(); },
-                      .by_default = [](StudyContext&) { return true; },
-                      .check =
-                          [](StudyContext& c) {
-                            if (!c.options.block.empty()) given_cells(c);
-                          },
-                      .run = cells_section};
+const Analysis kCells{
+    .key = "cells",
+    .advice = "add --prompt, --sample or --block",
+    .asked = [](const StudyOptions& o) { return !o.block.empty(); },
+    .by_default =
+        [](StudyContext& c) { return c.options.chooses_sequence() || c.options.shows("cells"); },
+    .check =
+        [](StudyContext& c) {
+          if (!c.options.block.empty()) given_cells(c);
+        },
+    .run = cells_section};
 
 }  // namespace heed

@@ -6,7 +6,7 @@
 
 Each receiver of the forward pass below reads its own copy of the stream. The script trains small models in float64 and
 compares effects, both predictions by gradients, interactions, roles and cells. A prediction is the derivative of L by a
-factor t of the change, at the model or at the points between donor and model. L is a log probability at the last position.
+factor t of the change, at the model or at the points between donor and model. L is a log probability at one position.
 The error of a table's column is its largest difference, divided by the column's largest magnitude. It must be at most 1e-9."""
 import argparse
 import json
@@ -23,10 +23,10 @@ from safetensors.torch import load_file
 
 BOUND, SAMPLES, POINTS = 1e-9, 7, [(k + 0.5) / 5 for k in range(5)]
 COLUMNS = ["components", "edges", "cells", "roles"]
-OF = ["--of", "logprob:b"]
+AT = 20  # position of L, which the prefix determines
 TOKENS = "abcdefghij^"
 TASK = ("train induction --task-vocabulary 10 --task-periods 3..8 --context 22 --d-model 16 --dtype float64 "
-        "--steps 60 --lr 0.01 --eval-every 0 --quiet")
+        "--steps 300 --lr 0.01 --eval-every 0 --quiet")
 RUNS = {  # options of heed train
     "learned, GELU, biases": "--positions learned --heads 2 --mlp --bias",
     "RoPE, RMSNorm, shared keys, SwiGLU":
@@ -142,8 +142,8 @@ class Model:
         return component, self.receiver(kind or "", name)
 
 
-def last_b(logits):
-    return logits[:, -1].log_softmax(-1)[:, TOKENS.index("b")]
+def log_prob(logits, at, tokens):
+    return logits[:, at].log_softmax(-1).gather(1, tokens[:, None])[:, 0]
 
 
 def values_of(m, r):
@@ -152,13 +152,13 @@ def values_of(m, r):
 
 
 class Effects:
-    """Sequences ids [B, T] and their donors, a list of ids [B, T]."""
+    """Sequences ids [B, T] and their donors, a list of ids [B, T]. L is the log probability of `tokens` at a position."""
 
-    def __init__(self, m, ids, donors):
-        self.m, self.ids = m, ids
+    def __init__(self, m, ids, donors, at, tokens):
+        self.m, self.ids, self.L_of = m, ids, lambda logits: log_prob(logits, at, tokens)
         with torch.no_grad():
             self.base, self.donors = m.forward(ids), [m.forward(d) for d in donors]
-        self.L = last_b(self.base["logits"])
+        self.L = self.L_of(self.base["logits"])
 
     def summary(self, changed):
         """Returns mean, standard error and deviation over donors. `changed` has L by donor."""
@@ -170,7 +170,7 @@ class Effects:
     def effect(self, f):
         """f(donor) returns the arguments of a pass."""
         with torch.no_grad():
-            return self.summary([last_b(self.m.forward(self.ids, **f(d))["logits"]) for d in self.donors])
+            return self.summary([self.L_of(self.m.forward(self.ids, **f(d))["logits"]) for d in self.donors])
 
     def without(self, names):
         return self.effect(lambda d: {"cut": {n: values_of(self.m, d)[n] for n in names}})
@@ -186,7 +186,7 @@ class Effects:
             else:
                 edges.append((*at, lambda out, k=k, delta=delta: t[k] * delta))
         r = self.m.forward(self.ids, start=start, add=add, edges=edges)
-        return torch.autograd.grad(last_b(r["logits"]).mean(), t)[0].numpy()
+        return torch.autograd.grad(self.L_of(r["logits"]).mean(), t)[0].numpy()
 
     def predictions(self, changes):
         """changes(donor) returns a list. Returns for each change path gradient and gradient, means over donors."""
@@ -240,9 +240,9 @@ def keys_of(role, tokens):
 
 
 def compare_components(c, m, all_ids):
-    options = ["--samples", str(SAMPLES), *OF]
+    options = ["--samples", str(SAMPLES), "--of", "logprob", "--at", str(AT)]
     report = c.study("--ablate", "all", *options)
-    e = Effects(m, all_ids, [all_ids[rows] for rows in report["sample"]["donors"]])
+    e = Effects(m, all_ids, [all_ids[rows] for rows in report["sample"]["donors"]], AT, all_ids[:, AT + 1])
     names = list(values_of(m, e.base))
     single = {n: e.without([n]) for n in names}
     deltas = lambda d: [("add", n, values_of(m, d)[n] - values_of(m, e.base)[n]) for n in names]
@@ -280,7 +280,7 @@ def compare_components(c, m, all_ids):
         for s in POINTS:
             start = d["out"]["embed"] + s * (e.base["out"]["embed"] - d["out"]["embed"])
             r = m.forward(all_ids, start=start.detach().requires_grad_())
-            for n, g in zip(mean, torch.autograd.grad(last_b(r["logits"]).sum(), [r["z"][n] for n in mean])):
+            for n, g in zip(mean, torch.autograd.grad(e.L_of(r["logits"]).sum(), [r["z"][n] for n in mean])):
                 mean[n] = mean[n] + g / len(POINTS)
         for n in grads:
             grads[n] = grads[n] + ((d["z"][n] - e.base["z"][n]) * mean[n]).sum(-1).abs() / len(e.donors)
@@ -292,7 +292,7 @@ def compare_components(c, m, all_ids):
         weight = (e.base["A"][n] * F).sum(-1)
         exact = lambda name, A: torch.where(F.sum(-1, True) > 0, F / F.sum(-1, True).clamp(min=1), A) if name == n else A
         with torch.no_grad():
-            change = (last_b(m.forward(all_ids, patterns=exact)["logits"]) - e.L).mean().item()
+            change = (e.L_of(m.forward(all_ids, patterns=exact)["logits"]) - e.L).mean().item()
         rows.append([score, imposed])
         theirs.append([(grads[n] * weight).sum().item() / grads[n].sum().item(), change])
     if rows:
@@ -300,9 +300,9 @@ def compare_components(c, m, all_ids):
 
 
 def compare_cells(c, m, donors):
-    report = c.study("--prompt", "abcdeabcd", "--show", "cells", *OF)
+    report = c.study("--prompt", "abcdeabcd", "--show", "cells", "--of", "logprob:e")
     ids = torch.tensor([ids_of(report["tokens"])] * len(donors))
-    e = Effects(m, ids, [donors[:, :ids.shape[1]]])
+    e = Effects(m, ids, [donors[:, :ids.shape[1]]], -1, torch.tensor([TOKENS.index("e")] * len(donors)))
     ours = table(report, "cells", ["cell", "A", "effect", "error", "path", "gradient"])
     cells = [numbers(row[0]) for row in ours]
 
@@ -322,12 +322,14 @@ def main():
     parser.add_argument("heed", type=Path, metavar="HEED", help="path of heed, such as build/release/heed")
     heed, failed = str(parser.parse_args().heed.resolve()), 0
     print(f"{'largest error':38s}" + "".join(f"{column:>10s}" for column in COLUMNS))
+    ids = None
     for name, options in RUNS.items():
         with tempfile.TemporaryDirectory() as folder:
             run = Path(folder) / "run"
             subprocess.run([heed, *TASK.split(), *options.split(), "--out", run], check=True, stdout=subprocess.DEVNULL)
             c, m = Comparison(heed, run), Model(run)
-            ids = torch.tensor([ids_of(c.study("--sample", str(i), "--samples", "5", *OF)["tokens"]) for i in range(16)])
+            if ids is None:  # all runs have the sequences of the first
+                ids = torch.tensor([ids_of(c.study("--sample", str(i), "--samples", "5")["tokens"]) for i in range(16)])
             compare_components(c, m, ids[:SAMPLES]), compare_cells(c, m, ids)
         errors = {column: np.max(e) for column, e in c.found.items() if e}  # NaN if an error is NaN
         bad = [column for column, e in errors.items() if not (e <= BOUND)]

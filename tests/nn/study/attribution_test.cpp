@@ -119,42 +119,6 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("the prediction of an edge is the derivative along this edge alone") {
-  const Subject s(small_options());
-  const Attribution a = attribute(s.run, s.donors, {.edges = true});
-  const auto edges = all_edges(s.model.options);
-  const auto find = [&](const char* text) {
-    const Edge e = parse_edges("x", text, s.model.options)[0];
-    return std::size_t(std::ranges::find(edges, e) - edges.begin());
-  };
-  const Tensor moved = s.donor.embed() - s.run.resid_pre[0];
-  const Block& block = s.model.blocks[1];
-  for (const auto& [text, site] :
-       {std::pair{"embed:Q:L1H0", "attn.hook_q"}, std::pair{"embed:V:L1H2", "attn.hook_v"},
-        std::pair{"embed:L1MLP", "hook_mlp_out"}}) {
-    CAPTURE(text);
-    const auto change = [&](Probe& probe, double t) {
-      const bool is_mlp = std::string(site) == "hook_mlp_out";
-      auto stream = std::make_shared<Tensor>();
-      probe.replace(block_site(1, is_mlp ? "hook_resid_mid" : "hook_resid_pre"),
-                    [=](const Tensor& x) { return *stream = x; });
-      probe.replace(block_site(1, site), [=, &block, &moved](const Tensor& x) {
-        const Tensor read = *stream + t * moved;
-        if (is_mlp) return (*block.mlp)((*block.ln2)(read));
-        const bool is_query = std::string(site).ends_with("q");
-        const HeadWeights w = by_head(block.attn.weights, block.attn.options);
-        const std::int64_t head = is_query ? 0 : 2;
-        Tensor own = matmul((*block.ln1)(read), select(is_query ? w.W_Q : w.W_V, 0, head));
-        if (w.b_Q.defined()) own = own + select(is_query ? w.b_Q : w.b_V, 0, head);
-        return where(reshape(eq(arange(3), double(head)), {3, 1}), unsqueeze(own, 2), x);
-      });
-    };
-    const auto [at_model, path] = s.slopes(change);
-    check_close(effect_of(a.edges.gradient[find(text)]).mean, at_model);
-    check_close(effect_of(a.edges.path[find(text)]).mean, path);
-  }
-}
-
 TEST_CASE("predictions are means over donors, and do not depend on the shards of a batch") {
   const Transformer model = random_model(small_options());
   const Batch batch = three_sequences();

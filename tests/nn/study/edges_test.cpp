@@ -1,4 +1,4 @@
-// Tests of edges: identities between edges, components and cells, a hand-written edge, and names.
+// Tests of edges: identities between edges, components and cells, and names.
 #include "nn/lab.h"
 #include "nn/study/edge_effects.h"
 #include "tests/support/catch.h"
@@ -85,58 +85,6 @@ TEST_CASE("all edges out of components, and all edges into heads, have the compo
                     CellEffects(x.run, x.donors).effects({cells})[0]);
       }
   }
-}
-
-TEST_CASE("a head that writes nothing, or asks for nothing, has no edges there") {
-  const Replaced x(small_options());
-  const AttentionWeights& w = x.model.blocks[0].attn.weights;
-  const HeadWeights heads = by_head(w, x.model.options.attention);
-  {
-    const NoGrad guard;
-    fill_(select(heads.W_O, 0, 1), 0);
-    fill_(slice(w.in_proj_weight, 0, 8, 12), 0);  // W_Q of L0H2
-  }
-  const BaseRun run(x.model, x.batch, kDiff);
-  const EdgeEffects measured(run, x.donors);
-  const auto replaced = replacements(x.model, x.donors);
-  CHECK(ablate(run, {{0, 1}}, replaced).mean == 0);
-  for (const Edge& e : all_edges(x.model.options)) {
-    const bool is_silent =
-        e.sender == Component(0, 1) || e.receiver == Receiver{Receiver::kQuery, 0, 2};
-    CAPTURE(edge_name(e));
-    if (is_silent) CHECK(std::abs(measured.effect({e}).mean) <= 1e-15);
-  }
-  const Attribution a = attribute(run, x.donors, {.edges = true});
-  for (const double p : a.components.path[1]) CHECK(p == 0);
-}
-
-TEST_CASE("an edge into keys equals the same replacement written by hand") {
-  const Replaced x(small_options());
-  const NoGrad guard;
-  const auto z = record_forward(x.model, x.batch.inputs, {"attn.hook_z"}).at[0];
-  const MultiHeadAttention& a = x.model.blocks[0].attn;
-  const Tensor W_O = by_head(a.weights, a.options).W_O;
-  std::vector<double> mean(3, 0);
-  for (const Replacement& r : x.replaced) {
-    const auto values = [&](Probe& probe) {
-      return to_doubles(
-          objective_values(x.model(x.batch.inputs, {.probe = &probe}), x.batch, kDiff));
-    };
-    // `stream` records the keys of L1H1 in a run in which only the stream before block 1 changes.
-    Probe stream, edge;
-    stream.replace("blocks.1.hook_resid_pre", [&](const Tensor& y) {
-      return y + matmul(select(r.z(0) - z[0], 2, 2), select(W_O, 0, 2));
-    });
-    stream.record("blocks.1.attn.hook_k");
-    values(stream);
-    const Tensor is_head = from_data(std::vector<bool>{false, true, false}, {3, 1});
-    edge.replace("blocks.1.attn.hook_k", [&](const Tensor& k) {
-      return where(is_head, stream.value("blocks.1.attn.hook_k"), k);
-    });
-    const auto changed = x.run.changes(values(edge));
-    for (std::size_t b = 0; b < 3; ++b) mean[b] += changed[b] / 2;
-  }
-  check_equal(EdgeEffects(x.run, x.donors).effect(x.edges("L0H2:K:L1H1")), effect_of(mean));
 }
 
 TEST_CASE("heads that share keys have one receiver of keys") {

@@ -22,7 +22,7 @@ def train(*arguments):
 
 def tensors_that_differ(a, b):
     """Returns the names of the weights that differ between two runs."""
-    a, b = (read_tensors(f"{run}/model.safetensors")[0] for run in (a, b))
+    a, b = (read_tensors(f"{run}/model.safetensors") for run in (a, b))
     return {name for name in a.keys() | b.keys() if a.get(name) != b.get(name)}
 
 

@@ -46,8 +46,9 @@ TEST_CASE("a table of evidence has effects and predictions, the largest effect f
   CHECK(finding_of(3, 3) == "the largest of all 3");
   CHECK(finding_of(3, 9) == "the largest of the 3 measured of 9");
   CHECK(agreement_text(judgement) ==
-        "2 of 3 count (at least 0.025). Gradient at the model: -0.098 times the effect, 1 wrong "
-        "signs, 0 within a factor of 3; along the path: 1.1 times, 0 and 2.");
+        "2 of 3 count: effects of at least 0.025.\n"
+        "Path gradient: 2 of 2 signs right, 2 within a factor of 3, median 1.1 x effect.\n"
+        "Gradient: 1 of 2 signs right, 0 within a factor of 3, median -0.098 x effect.");
   CHECK(agreement_text(nn::judge(rows, HUGE_VAL)).empty());
 }
 

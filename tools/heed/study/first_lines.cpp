@@ -24,23 +24,32 @@ void add_largest(FirstLines& lines, const std::vector<Section>& sections, const 
 
 std::string introduction(const nn::ComponentStudy& s, const StudySample& sample) {
   return fmt::format(
-      "L is {}: {:.4g} {} on {}{}; without heads {:.4g}{}. effect: change of L with a donor's "
-      "output ({} donors).",
+      "L is {}: {:.4g} {} on {}{}; all heads replaced: {:.4g}{}. effect: L with the output on "
+      "another sequence ({} donors) minus L. role: exactly that pattern keeps L.",
       sample.objective, s.value.mean, effect_unit(sample.run.objective), sample.sequences,
       accuracy_text(s.value), s.value.mean + s.no_heads.mean, accuracy_text(s.no_heads),
       sample.donors.rows.size());
 }
 
-Table components_table(const nn::ComponentStudy& s) {
+// Returns the role of a component, or null if it is an MLP.
+const nn::HeadRole* role_of(StudyContext& context, std::size_t row) {
+  const auto role = std::ranges::find(context.roles(), row, &nn::HeadRole::row);
+  return role == context.roles().end() ? nullptr : &*role;
+}
+
+Table components_table(const nn::ComponentStudy& s, StudyContext& context) {
   Table t = evidence_table("component", s.rows, s.judgement);
-  t.columns.pop_back();  // notes
+  t.columns.back() = {"role"};  // in place of notes
   const std::size_t shown = std::min(s.judgement.counted, kMostComponents);
   std::vector<std::vector<Value>> rows;
-  for (std::size_t n = 0; n < t.rows.size() && rows.size() < shown; ++n)
-    if (s.judgement.counts[s.judgement.order[n]]) {
-      rows.push_back(t.rows[n]);
-      rows.back().pop_back();
-    }
+  for (std::size_t n = 0; n < t.rows.size() && rows.size() < shown; ++n) {
+    const std::size_t i = s.judgement.order[n];
+    if (!s.judgement.counts[i]) continue;
+    const nn::HeadRole* role = role_of(context, i);
+    rows.push_back(t.rows[n]);
+    rows.back().back() =
+        role && role->role ? fmt::format("{} {:.2f}", role->role->name(), role->score) : "";
+  }
   t.rows = std::move(rows);
   if (shown < s.judgement.counted)
     t.note = fmt::format("And {} more that count; --show components.", s.judgement.counted - shown);
@@ -55,45 +64,45 @@ Claim role_claim(const nn::HeadRole& r, const nn::ComponentStudy& s) {
     const std::string is =
         back ? "attends " + c.role
              : fmt::format("is {} {} head", c.role[0] == 'i' ? "an" : "a", c.role);
-    c.text = fmt::format("{} {} ({:.2f}); its exact pattern changes L by {:+.1g}.", row.place, is,
-                         r.score, r.imposed.mean);
+    c.text = fmt::format("{} {} ({:.2f}); with exactly this pattern L changes by {:+.1g}.",
+                         row.place, is, r.score, r.imposed.mean);
+    c.in_table = true;
   } else {
-    c.text = fmt::format("{} has no simple role; where it matters it attends to {}.", row.place,
-                         distances_text(r));
+    c.text = fmt::format("{} has no simple role; its largest weights, where L depends on it: {}.",
+                         row.place, distances_text(r));
   }
   return c;
 }
 
 void add_components(FirstLines& lines, StudyContext& context) {
   const nn::ComponentStudy& s = *context.components();
-  lines.tables.push_back(components_table(s));
+  lines.tables.push_back(components_table(s, context));
   std::size_t shown = 0;
   for (const std::size_t i : s.judgement.order) {
     if (!s.judgement.counts[i] || shown++ == kMostComponents) continue;
-    const auto role = std::ranges::find(context.roles(), i, &nn::HeadRole::row);
-    Claim c = role == context.roles().end()
-                  ? Claim{.text = {}, .components = {s.rows[i].place}, .role = "other"}
-                  : role_claim(*role, s);
+    const nn::HeadRole* role = role_of(context, i);
+    lines.claims.push_back(
+        role ? role_claim(*role, s)
+             : Claim{.text = {}, .components = {s.rows[i].place}, .role = "other"});
     if (s.depends(i))
-      c.text +=
-          fmt::format("{}{} depends on the replacement: {:+.3g} by zero, {:+.3g} by the mean.",
-                      c.text.empty() ? "" : " ",
-                      c.text.empty() ? "The effect of " + s.rows[i].place : "Its effect",
-                      s.zero[i].mean, s.mean[i].mean);
-    lines.claims.push_back(std::move(c));
+      lines.claims.push_back(
+          {fmt::format("The effect of {} depends on the replacement: {:+.3g} by zero, {:+.3g} by "
+                       "the mean.",
+                       s.rows[i].place, s.zero[i].mean, s.mean[i].mean),
+           {s.rows[i].place}});
   }
   if (s.judgement.counted == 0)
     lines.claims.push_back({fmt::format("No head or MLP alone changes L; all heads together: {}.",
                                         effect_text(s.no_heads))});
   for (const nn::Redundancy& r : s.redundant())
     lines.claims.push_back(
-        {fmt::format(
-             "{} is redundant with {}: alone {:+.2g}; both together {:+.3g} beside the sum.",
-             s.rows[r.row].place, s.rows[r.with].place, s.rows[r.row].effect.mean, r.interaction),
+        {fmt::format("{0} is redundant with {1}: alone L {2:+.2g}, with {1} replaced too {3:+.3g}.",
+                     s.rows[r.row].place, s.rows[r.with].place, s.rows[r.row].effect.mean,
+                     s.rows[r.row].effect.mean + r.interaction),
          {s.rows[r.row].place},
          "redundant"});
   if (const std::string text = agreement_text(s.judgement); !text.empty())
-    lines.claims.push_back({text});
+    for (const std::string& line : split(text, '\n')) lines.claims.push_back({line});
 }
 
 }  // namespace
@@ -108,7 +117,7 @@ FirstLines first_lines(StudyContext& context, const std::vector<Section>& sectio
   for (const Section& s : sections)
     for (const std::string& answer : s.answers) lines.claims.push_back({answer});
   if (!context.predicts()) return lines;
-  add_largest(lines, sections, "edges", "edges");
+  add_largest(lines, sections, "edges", "edges (sender:input:receiver)");
   add_largest(lines, sections, "cells", "cells of this string alone (pictures: weights, dA, dS)");
   return lines;
 }

@@ -15,6 +15,7 @@ struct Claim {
   std::vector<std::string> components = {};  ///< "L1H0", "L0MLP"; empty: about the model
   /// Role of the component, "other" for one that counts without a role, "redundant", or "".
   std::string role = {};
+  bool in_table = false;  ///< true: a table of the first lines contains it, so text does not
 };
 /// The first lines: an introduction, the components that count, and claims.
 struct FirstLines {

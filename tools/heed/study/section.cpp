@@ -67,12 +67,14 @@ Table evidence_table(std::string_view place, const std::vector<nn::Evidence>& ro
 
 std::string agreement_text(const nn::Judgement& j) {
   if (j.counted == 0 || std::isnan(j.path.factor)) return "";
-  return fmt::format(
-      "{} of {} count (at least {:.2g}). Gradient at the model: {} times the effect, {} wrong "
-      "signs, {} within a factor of 3; along the path: {} times, {} and {}.",
-      j.counted, j.counts.size(), std::max(j.smallest, 0.05 * j.largest),
-      nn::factor_text(j.gradient.factor), j.gradient.wrong_sign, j.gradient.close,
-      nn::factor_text(j.path.factor), j.path.wrong_sign, j.path.close);
+  const auto line = [&](const char* name, const nn::Agreement& a) {
+    return fmt::format("\n{}: {} of {} signs right, {} within a factor of 3, median {} x effect.",
+                       name, j.counted - a.wrong_sign, j.counted, a.close,
+                       nn::factor_text(a.factor));
+  };
+  return fmt::format("{} of {} count: effects of at least {:.2g}.", j.counted, j.counts.size(),
+                     std::max(j.smallest, 0.05 * j.largest)) +
+         line("Path gradient", j.path) + line("Gradient", j.gradient);
 }
 
 std::string finding_of(std::size_t measured, std::size_t all) {
@@ -92,7 +94,7 @@ void add_table(Out& out, const Table& table) {
     headings.push_back(column.name + (column.unit.empty() ? "" : " (" + column.unit + ")"));
     for (std::size_t r = 0; r < rows.size(); ++r)
       rows[r].push_back(shortened(cell_text(table.rows[r][c], column), most));
-    if (!rows.empty() && table.rows[0][c].as<std::string>()) most = 16;
+    if (!rows.empty() && table.rows[0][c].as<std::string>()) most = 20;
   }
   if (!table.title.empty()) out.gap(), out.text("{}", table.title);
   if (rows.empty()) return;

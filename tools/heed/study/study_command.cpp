@@ -112,13 +112,13 @@ void add_text(Out& out, StudyContext& c, const std::vector<Section>& sections,
               const FirstLines& lines) {
   const Subject& s = c.subject;
   const std::string step = s.run->step ? fmt::format(", step {}", *s.run->step) : "";
-  out.text("{}{}: {} = {:.6f} on the sequence shown ({})", s.folder(), step, s.objective_text(),
-           c.study().value, counted(std::ssize(s.texts.tokens), "token"));
+  out.text("{}{}; pictures: {}, {} = {:.6f}", s.folder(), step,
+           counted(std::ssize(s.texts.tokens), "token"), s.objective_text(), c.study().value);
   if (!lines.introduction.empty()) out.text("{}", lines.introduction);
   for (const Table& table : lines.tables) add_table(out, table);
   out.gap();
   for (const Claim& claim : lines.claims)
-    if (!claim.text.empty()) out.block(wrapped(claim.text, 2) + "\n");
+    if (!claim.text.empty() && !claim.in_table) out.block(wrapped(claim.text, 2) + "\n");
   for (const Analysis* a : kAnalyses) {
     const auto section = std::ranges::find(sections, a->key, &Section::key);
     if (section == sections.end()) {

@@ -247,15 +247,14 @@ std::string warnings_of(const nn::Patching& p) {
   return text;
 }
 
-// Returns the largest share of heads at these sites: "L1H0 z 0.53 +- 0.04".
+// Returns the largest share of heads at these sites: "L1H0 z 0.53".
 std::string largest_share(const nn::Patching& p, const std::vector<std::string>& sites) {
   std::size_t best = p.denoise.size();
   for (std::size_t i = 0; i < p.denoise.size(); ++i)
     if (std::ranges::count(sites, p.places[i].site) > 0 &&
         (best == p.denoise.size() || p.denoise[i].mean > p.denoise[best].mean))
       best = i;
-  return fmt::format("{} {:.2f} +- {:.1g}", p.places[best].name(), p.denoise[best].mean,
-                     p.denoise[best].standard_error);
+  return fmt::format("{} {:.2f}", p.places[best].name(), p.denoise[best].mean);
 }
 
 Section patching_section(StudyContext& c) {
@@ -275,8 +274,9 @@ Section patching_section(StudyContext& c) {
       const std::string output = largest_share(p, {"attn.hook_z"}),
                         input = largest_share(p, {"attn.hook_q", "attn.hook_k", "attn.hook_v"});
       t.rows.push_back({corruption, output, input});
-      answer += fmt::format("{} {} {}, {}", answer.empty() ? "Patching:" : ";", corruption, output,
-                            input);
+      answer += fmt::format("{} {}: {}, {}",
+                            answer.empty() ? "Patching, shares restored: another" : "; another",
+                            corruption, output, input);
       if (const std::string some = warnings_of(p); !some.empty())
         warnings += fmt::format(" Corruption {}:{}", corruption, some);
     }

@@ -26,7 +26,7 @@ StudySample sample_over_time(const StudyOptions& o, const Subject& s, Progress& 
   StudyOptions few = o;
   if (o.samples == 0)
     few.samples = std::clamp(s.run->task->evaluation_size(), nn::kLeastSequences, kSequences);
-  const StudySample sample = sample_of(few, s);
+  StudySample sample = sample_of(few, s);
   if (sample.donors.rows.empty()) usage_error("--over-time: {}", sample.without_donors);
   return sample;
 }

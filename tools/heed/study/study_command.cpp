@@ -22,7 +22,7 @@ namespace {
 nn::Objective shown_objective(const StudyOptions& o, const nn::LoadedRun& run,
                               const nn::Batch& sequence) {
   const std::int64_t length = sequence.inputs.numel();
-  const nn::Objective given =
+  nn::Objective given =
       parse_objective(o.of.empty() ? "logprob" : o.of, o.at, run.task->info(), length);
   if (!o.of.empty() || !o.at.empty()) return given;
   if (o.has_prompt || nn::counts_of(given, sequence)[0] == 0)

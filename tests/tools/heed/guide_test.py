@@ -28,10 +28,9 @@ OTHER = {"0.01", "0.6", "10.3", "2.1", "-9.7", "2.2"}  # numbers of definitions,
 stated = [float(x) for x in re.findall(NUMBER, guide + readme) if x not in OTHER]
 assert len(stated) >= 30, len(stated)
 skeleton = lambda line: re.sub(r"[+-]?\d+(\.\d+)?(?=\s|$)", "N", " ".join(line.split()))
-lines = [line for line in guide.splitlines() if line.startswith("    ")]
 commands = [re.sub(r"^heed study runs/read *", "", line).split() for line in
             re.findall(r"heed study runs/read[^`\n]*", guide)]
-shown = [line for line in lines if not line.strip().startswith("heed ")]
+shown = [line for line in guide.splitlines() if re.match("    +(?!heed )", line)]
 assert len(shown) == 11 and len(commands) == 4, (shown, commands)
 # The numbers with each SIMD target of this machine.
 for simd in subprocess.run([HEED, "info"], env={"HEED_SIMD": "?"}, capture_output=True, text=True).stderr.split():

@@ -77,7 +77,8 @@ StudySample sample_of(const StudyOptions& o, const Subject& s) {
   if (drawn.donors.rows.empty())
     why = fmt::format("no length has {} of the {} sequences; each sequence needs {} donors",
                       nn::kLeastSequences, count, nn::kDonors);
-  if (!why.empty() && o.samples > 0) usage_error("--samples: {}", why);
+  if (!why.empty() && (o.samples > 0 || !o.chooses_sequence()))
+    usage_error("{}; use --prompt to study one sequence", why);
   const nn::Objective objective = task_objective(o, s, drawn.batch);
   std::string text =
       fmt::format("{} of {}", counted(drawn.batch.inputs.size(0), "sequence"), s.info().name);

@@ -22,7 +22,8 @@ struct Network {
     std::string from;  ///< name of a node
     std::string to;    ///< name of a node
     std::string name;  ///< name of the edge
-    double value;      ///< its magnitude determines the width; orange if positive, blue if negative
+    double value;      ///< its magnitude determines the width; dashed if positive
+    int color = 0;     ///< index into kEdgeColors
   };
   std::string title = {};        ///< title; long lines are wrapped
   std::string caption = {};      ///< explanation below the title; long lines are wrapped
@@ -30,8 +31,12 @@ struct Network {
   std::vector<Edge> edges = {};  ///< the edges; several may connect the same nodes
 };
 
+/// Colors of edges: blue, orange, green and gray.
+inline constexpr Rgb kEdgeColors[] = {{0, 114, 178}, {213, 94, 0}, {0, 158, 115}, {130, 130, 130}};
+
 /// Draws the network on `canvas`, which gets the size of the picture. Columns and rows without a
-/// node take no room. Throws ValueError if an end of an edge is not a node.
+/// node take no room. An edge goes around the nodes between its ends. Throws ValueError if an end
+/// of an edge is not a node.
 void draw(const Network& network, Canvas& canvas);
 
 }  // namespace heed::plot

@@ -225,10 +225,12 @@ TEST_CASE("equal axes have one range, a square plot, lines at 0 and a diagonal",
   CHECK(drawn == 1);
 }
 
-TEST_CASE("a network has its nodes, and edges of both colors", "[plot]") {
-  const Network network{.title = "N",
-                        .nodes = {{"embed", 0, 0}, {"L0H0", 2, 0}, {"logits", 9, 0}},
-                        .edges = {{"embed", "L0H0", "a", -4}, {"L0H0", "logits", "b", 2}}};
+TEST_CASE("a network has its nodes, and edges that go around nodes", "[plot]") {
+  const Network network{
+      .title = "N",
+      .nodes = {{"embed", 0, 0}, {"L0H0", 2, 0}, {"logits", 9, 0}},
+      .edges = {
+          {"embed", "L0H0", "a", -4}, {"L0H0", "logits", "b", 2}, {"embed", "logits", "c", -1}}};
   SvgCanvas canvas;
   draw(network, canvas);
   const std::string svg = canvas.encode("", "");
@@ -236,6 +238,8 @@ TEST_CASE("a network has its nodes, and edges of both colors", "[plot]") {
     CHECK(svg.find(name) != std::string::npos);
   CHECK(svg.find("stroke-width=\"9\"") != std::string::npos);  // the largest
   CHECK(svg.find("stroke-width=\"4.5\"") != std::string::npos);
+  const std::string around = svg.substr(svg.find("stroke-width=\"2.25\""));
+  CHECK(std::ranges::count(around.substr(0, around.find("/>")), 'L') == 3);
   Network wrong = network;
   wrong.edges[0].to = "L9H9";
   CHECK_THROWS_AS(draw(wrong, canvas), autograd::ValueError);

@@ -58,8 +58,8 @@ void add_network(Section& s, const std::vector<nn::Evidence>& rows, const nn::Ju
                  const nn::Transformer::Options& o) {
   plot::Network n{.title = "Edges that count",
                   .caption =
-                      "Information flows from left to right. Width: the effect of the edge. "
-                      "Blue: L falls; orange: L rises."};
+                      "Width: the effect; dashed: L rises. Read by queries: blue; keys: orange; "
+                      "values: green; MLPs and logits: gray."};
   const auto node = [&](const std::string& name, std::int64_t stage, std::int64_t row) {
     if (std::ranges::count(n.nodes, name, &plot::Network::Node::name) == 0)
       n.nodes.push_back({name, stage + 1, row});
@@ -72,7 +72,8 @@ void add_network(Section& s, const std::vector<nn::Evidence>& rows, const nn::Ju
     n.edges.push_back({node(nn::component_name(sender), nn::stage_of(sender), sender.head),
                        node(is_logits ? "logits" : nn::component_name(nn::component_of(r)),
                             nn::stage_of(r, o), r.head),
-                       rows[i].place, rows[i].effect.mean});
+                       rows[i].place, rows[i].effect.mean,
+                       std::min<int>(r.kind, nn::Receiver::kMlp)});
   }
   if (!n.edges.empty())
     s.pictures.push_back(

@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "autograd/check/call_checks.h"
+#include "autograd/check/narrow_float.h"
 
 namespace heed::autograd {
 namespace {
@@ -29,7 +30,7 @@ constexpr double kUnequal = 0x1p16;
 // A change of an output is a jump if, after its distance was halved kHalvings times, it still is at
 // least this fraction of a change far away. The fraction for float is 2^9 times as large.
 constexpr double kJump = 0x1p-20;
-constexpr int kHalvings = 45;
+constexpr int kHalvings = 45, kDistances = 20;
 
 // Returns the smallest power of two above |x|, or a power of two if x is infinite. x is not 0.
 double power_of_two_above(double x) {
@@ -45,12 +46,17 @@ std::string number_text(double x) {
   return text.str();
 }
 
+double largest_of(const Values& values) {
+  double largest = 0;
+  for (const double e : values) largest = std::max(largest, std::abs(e));
+  return largest;
+}
+
 // Returns the noise, or `share` of the largest value if that is less. The noise of random numbers
 // is as large as they are.
 Values limited(Values noise, const Values& values, double share) {
-  double largest = 0;
-  for (const double e : values) largest = std::max(largest, std::abs(e));
-  for (double& n : noise) n = std::min(n, share * largest);
+  const double most = share * largest_of(values);
+  for (double& n : noise) n = std::min(n, most);
   return noise;
 }
 
@@ -307,6 +313,14 @@ void Checker::run_backward(const Values& v) {
   gradients_.push_back(g);
 }
 
+// Returns the unit roundoff of float16 or bfloat16 if forward rounds its outputs to this type,
+// otherwise 0.
+double Checker::roundoff_of_outputs() {
+  const Values y = f_.forward(shifted(random_direction(0, f_.x.size()), 0.3));
+  if (std::ranges::all_of(y, [](double e) { return double(Float16(e)) == e; })) return 0x1p-11;
+  return std::ranges::all_of(y, [](double e) { return double(BFloat16(e)) == e; }) ? 0x1p-8 : 0;
+}
+
 // Checks that backward is linear in the cotangent. The factor is a power of two, and the terms of
 // the sum have equal signs, so that no digits are lost.
 void Checker::check_linearity() {
@@ -330,9 +344,11 @@ void Checker::check_linearity() {
     for (std::size_t o = 0; o < sum.size(); ++o)
       largest = std::max(largest, std::abs(y_[o] * sum[o]));
     Values all = noise_of_backward(sum, g, false);
+    // If forward rounds to fewer digits, backward may, too. The comparisons of entries judge it.
+    const double rounded = roundoff_of_outputs() * largest_of(expected);
     // Terms of the size of dy * y / x may cancel, as those of a softmax with a single large output.
     for (std::size_t k = 0; k < all.size(); ++k)
-      all[k] += kRoundings * f_.roundoff() * largest / own_scale(k);
+      all[k] += kRoundings * f_.roundoff() * largest / own_scale(k) + rounded;
     return all;
   };
   if (const auto k = find_difference(g, expected, f_.inputs, f_, noise)) {
@@ -388,7 +404,8 @@ bool Checker::is_staircase(std::size_t input) {
       if (const double e = std::abs(moved[o] - y_[o]); !(e <= largest)) largest = e;
     return largest;
   };
-  for (double far = 0.5; far < 1000; far *= -1.5) {
+  double far = 0.5;
+  for (int d = 0; d < kDistances; ++d, far *= -1.5) {
     const double most = change(far);
     if (!(most > 0 && std::isfinite(most))) continue;
     double still = 0, first = most;  // f does not change up to `still`, and by `first` at `far`

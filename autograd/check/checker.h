@@ -211,6 +211,7 @@ class Checker {
   void add_cotangents(std::size_t outputs);
   void add_quiet_cotangents();
   void run_backward(const Values& v);
+  double roundoff_of_outputs();
   void check_linearity();
   void check_by(Oracle oracle);
   std::int64_t sample_size(std::size_t input, std::int64_t count) const;

@@ -412,7 +412,8 @@ void Checker::judge(Oracle oracle, std::size_t first) {
     const bool counts = !e.passes() || (e.resolved && e.at != CheckedEntry::kDirection);
     if (counts && (!worst || is_worse(e, *worst))) worst = &e;
   }
-  if (worst) by(oracle).worst = *worst;
+  if (!worst) return;
+  by(oracle).worst = *worst;
   if (failed > 0 && kinks_.empty())
     fail(reason(oracle, *worst) + "; " + std::to_string(failed) + " of " +
          std::to_string(comparisons_.size() - first) + " comparisons fail");

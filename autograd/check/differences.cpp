@@ -197,7 +197,8 @@ std::vector<double> measure_noise(const Line& f, double scale, double epsilon) {
   Noise found = noise_at(f, kSpacing * scale, epsilon);
   const bool single = epsilon > 0x1p-30;
   const double finer = single ? 0x1p-4 : 0x1p-9, smooth = single ? 0x1p-3 : 0x1p-8;
-  for (double factor = finer; factor >= finer * 0x1p-9; factor *= finer) {
+  double factor = finer;
+  for (int i = 0; i < (single ? 3 : 2); ++i, factor *= finer) {
     // Noise that is as large as the movement of f between two points, and larger than rounding.
     const auto is_doubtful = [&](std::size_t o) {
       return found.noise[o] > std::max(0x1p-8 * found.moved[o], 64 * found.least[o]);
@@ -223,8 +224,8 @@ std::vector<double> measure_noise(const Line& f, double scale, double epsilon) {
 
 std::vector<double> measure_jumps(const Line& f) {
   Values jumps, last;
-  for (double spacing = 0x1p-16; spacing <= 0x1p-7; spacing *= 2) {
-    const Values noise = noise_at(f, spacing, 0).noise;
+  for (int power = -16; power <= -7; ++power) {
+    const Values noise = noise_at(f, std::ldexp(1, power), 0).noise;
     jumps.resize(noise.size()), last.resize(noise.size());
     for (std::size_t o = 0; o < noise.size(); ++o)
       if (noise[o] <= 8 * last[o]) jumps[o] = std::max(jumps[o], noise[o]);

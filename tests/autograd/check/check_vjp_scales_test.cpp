@@ -179,13 +179,16 @@ TEST_CASE("the error of an iterative forward is an option") {
     while (std::abs(y - before) >= tolerance) before = y, y = 0.5 * std::cos(y) + 0.3 * x;
     return y;
   };
-  const auto check = [&](double tolerance, double forward_error, double factor = 1) {
+  // The gradient is right times `factor`, and larger by up to `bend` if v is large.
+  const auto check = [&](double tolerance, double forward_error, double factor = 1,
+                         double bend = 0) {
     const auto forward = [=](const Arrays<double>& x) {
       return Arrays<double>{{solve(x[0][0], tolerance)}};
     };
     const auto backward = [=](const Arrays<double>& x, const Arrays<double>& v) {
       const double y = solve(x[0][0], 1e-15);
-      return Arrays<double>{{factor * 0.3 / (1 + 0.5 * std::sin(y)) * v[0][0]}};
+      const double bent = factor * (1 + bend * std::min(1.0, std::abs(v[0][0]) / 4));
+      return Arrays<double>{{bent * 0.3 / (1 + 0.5 * std::sin(y)) * v[0][0]}};
     };
     return check_vjp<double>(forward, backward, {{0.5}}, {.forward_error = forward_error});
   };
@@ -197,6 +200,9 @@ TEST_CASE("the error of an iterative forward is an option") {
     CHECK(check(tolerance, tolerance, 1.01).verdict == Verdict::kWrong);
   }
   CHECK(check(1e-8, 1).verdict == Verdict::kVacuous);  // hides all
+  CHECK(check(1e-8, 1e-3, 1.01).ok());
+  for (const double bend : {0.003, 0.01})  // not linear
+    CHECK(check(1e-8, 1e-3, 1, bend).verdict == Verdict::kWrong);
   for (const double error : {-1.0, HUGE_VAL, std::nan("")})
     CHECK_THROWS_AS(check(1e-8, error), ValueError);
 }

@@ -73,7 +73,7 @@ Files write_picture(std::filesystem::path file, const Picture& picture,
     if (!source.run.empty()) metadata.push_back({"Run", source.run.string()});
     if (!source.weights.empty()) metadata.push_back({"Weights", source.weights});
     if constexpr (std::is_same_v<decltype(drawing), const plot::HeatmapGrid&>)
-      metadata.push_back({"Color range", plot::color_range(drawing).text(drawing)});
+      metadata.push_back({"Color range", plot::color_range(drawing).text()});
     const std::string words = description_of(picture);
     for (const std::string& format : source.formats) {
       file.replace_extension(format);

@@ -83,10 +83,9 @@ void draw_cells(Canvas& canvas, const HeatmapGrid& grid, const Layout& at, int p
     for (int col = 0; col < at.cells_wide; ++col) {
       const auto [v, masked] = block_cell(panel, row * at.block, col * at.block, at.block);
       const int x = at.panel_x(p) + col * at.cell, y = at.panel_y(p) + row * at.cell;
-      const Rgb color = masked ? kMaskedGray
-                        : std::isfinite(v)
-                            ? at.colors.color(at.colors.position(double(v), std::size_t(p)))
-                            : kGray;
+      const Rgb color = masked             ? kMaskedGray
+                        : std::isfinite(v) ? at.colors.color(double(v))
+                                           : kGray;
       canvas.rect(x, y, at.cell, at.cell, color);
       if (at.number_size > 0 && !masked)
         draw_cell_text(canvas, at, at.numbers.text(double(v)), x, y, color);
@@ -135,10 +134,10 @@ void draw_column_axis(Canvas& canvas, const Layout& at, int p) {
 void draw_color_bar(Canvas& canvas, const Layout& at) {
   const int x = at.bar_x(), height = at.bar_height;
   const int y = at.top + std::max(0, at.grid_height() - height) / 2;
-  const double lowest = at.colors.first_position();
+  const double first = at.colors.first(), range = at.colors.limit - first;
   for (int row = 0; row < height; ++row) {
     const double share = 1.0 - double(row) / (height - 1);
-    canvas.rect(x, y + row, at.kBarWidth, 1, at.colors.color(lowest + share * (1 - lowest)));
+    canvas.rect(x, y + row, at.kBarWidth, 1, at.colors.color(first + share * range));
   }
   canvas.frame(x - 1, y - 1, at.kBarWidth + 2, height + 2, kInk);
   const int steps = int(at.bar_values.size()) - 1, right = x + at.kBarWidth + 1;

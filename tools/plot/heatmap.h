@@ -46,9 +46,8 @@ struct HeatmapGrid {
   ///@}
   std::string value_name = {};  ///< text beside the color bar, for example "attention weight"
   ColorScale scale = ColorScale::kSequential;  ///< colors of the values
-  /// End of the color scale of all panels, which is then linear. If it is unset, color_range()
-  /// (color_range.h) chooses the scale, and the text at the color bar states the choice. The title
-  /// of a panel whose largest value is below 2 % of the limit states this.
+  /// End of the color scale of all panels, which is linear. If it is unset, the largest magnitude.
+  /// The title of one of several panels states whether all its values are below 2 % of the limit.
   std::optional<double> limit = {};
   /// True: prints the value in each cell. If the cells would be too small for values, no values are
   /// printed, and a sentence in the caption states the reason.

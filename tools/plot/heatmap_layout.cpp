@@ -50,14 +50,6 @@ std::vector<LegendLine> legend_of(const HeatmapGrid& grid) {
   return lines;
 }
 
-std::string bar_words(const HeatmapGrid& grid, const ColorRange& colors) {
-  std::string words = grid.value_name;
-  const auto add = [&](const std::string& more) { words += (words.empty() ? "" : ", ") + more; };
-  if (colors.by_panel) add("1 is each panel's largest");
-  if (colors.root) add("root scale");
-  return words;
-}
-
 // Computes the parts of the layout that do not depend on the size of the cells.
 HeatmapLayout empty_layout(const HeatmapGrid& grid) {
   const int count = int(grid.panels.size());
@@ -65,16 +57,13 @@ HeatmapLayout empty_layout(const HeatmapGrid& grid) {
   at.panel_columns = std::min(grid.panel_columns, count);
   at.panel_rows = (count + at.panel_columns - 1) / at.panel_columns;
   at.colors = color_range(grid);
-  at.bar_values = at.colors.bar_values();
+  for (int halves = at.colors.first() < 0 ? -2 : 0; halves <= 2; ++halves)
+    at.bar_values.push_back(at.colors.limit * halves / 2);
   at.legend = legend_of(grid);
   at.numbers = cell_numbers(*std::max_element(at.colors.largest.begin(), at.colors.largest.end()));
   for (std::size_t p = 0; p < grid.panels.size(); ++p) {
-    const double limit = at.colors.limits[p];
-    const bool is_faint = grid.limit && at.colors.largest[p] < 0.02 * limit;
-    at.panel_titles.push_back(grid.panels[p].title + (at.colors.by_panel
-                                                          ? " (1 = " + format_number(limit) + ")"
-                                                      : is_faint ? kFaint
-                                                                 : ""));
+    const bool is_faint = count > 1 && at.colors.largest[p] < 0.02 * at.colors.limit;
+    at.panel_titles.push_back(grid.panels[p].title + (is_faint ? kFaint : ""));
   }
   return at;
 }
@@ -92,7 +81,7 @@ void set_horizontal(HeatmapLayout& at, const HeatmapGrid& grid) {
   const int line = line_height(at.text_size);
   if (!grid.row_axis.empty())
     at.row_axis = wrap_text(grid.row_axis, at.panel_height(), at.text_size);
-  at.bar_name = wrap_text(bar_words(grid, at.colors), at.bar_height, at.text_size);
+  at.bar_name = wrap_text(grid.value_name, at.bar_height, at.text_size);
   for (const double v : at.bar_values)
     at.bar_numbers = std::max(at.bar_numbers, text_width(format_number(v), at.text_size));
   at.left =

@@ -89,9 +89,8 @@ TEST_CASE("hidden cells are masked, and the scale ends at 1 or at the largest vi
       }
     }
     const bool is_weight = quantity.values == &nn::LayerStudy::pattern;
-    CHECK(grid.limit == (is_weight ? 1.0 : double(visible)));
-    CHECK_FALSE(plot::color_range(grid).root);
-    if (is_weight) CHECK(plot::color_range(grid).text(grid) == "0 to 1");
+    CHECK(plot::color_range(grid).limit == (is_weight ? 1.0 : double(visible)));
+    if (is_weight) CHECK(plot::color_range(grid).text() == "0 to 1");
     const plot::Image image = plot::draw_heatmap(grid);
     CHECK(plot::text_faults(image) == "");
     CHECK(plot::has_text(image, "gray: masked"));
@@ -126,7 +125,7 @@ TEST_CASE("pictures have the maps of all heads, and their metadata name the sour
     CHECK(metadata["Software"].starts_with("heed "));
     CHECK(metadata["Run"] == "runs/first");
     CHECK(metadata["Weights"] == "crc32c 01234567");
-    CHECK(metadata["Color range"] == plot::color_range(grid).text(grid));
+    CHECK(metadata["Color range"] == plot::color_range(grid).text());
     CHECK(metadata.contains("Command line"));
     plot::SvgCanvas svg;
     draw(grid, svg);
@@ -171,7 +170,7 @@ TEST_CASE("the pictures of README.md equal drawings of their arrays, pixel by pi
     if (std::getenv("HEED_REDRAW")) {
       std::vector<plot::PngText> metadata = plot::png_texts(png);
       for (plot::PngText& fact : metadata)
-        if (fact.keyword == "Color range") fact.text = plot::color_range(grid).text(grid);
+        if (fact.keyword == "Color range") fact.text = plot::color_range(grid).text();
       plot::write_png(png, plot::draw_heatmap(grid), grid.title + ". " + grid.caption,
                       {metadata.begin() + 1, metadata.end()});
     }

@@ -48,7 +48,7 @@ TEST_CASE("a heat map draws its cells in their colors, and NaN in gray", "[plot]
 
   grid.scale = ColorScale::kDiverging;  // the limits are symmetric: 2 is orange, -2 is blue
   grid.panels[0].values[20] = -2;
-  grid.panels[0].values[21] = -0.5;  // on a root scale, a quarter of the limit is at position 0.5
+  grid.panels[0].values[21] = -1;
   const Image signs = draw_heatmap(grid);
   CHECK(count(signs, diverging(1)) >= kCell);
   CHECK(count(signs, diverging(-1)) >= kCell);
@@ -103,43 +103,7 @@ TEST_CASE("a block is drawn as masked only if all of its cells are masked", "[pl
   CHECK(gray() > with_legend + 1000);
 }
 
-TEST_CASE("the values determine the scale, and the color bar states it", "[plot]") {
-  const auto some_large = [](int large) {  // of 10,000 cells, `large` have the value 1
-    HeatmapGrid grid{.panels = {panel(100, 100, 0.1f)}, .value_name = "weight"};
-    std::fill_n(grid.panels[0].values.begin(), large, 1.0f);
-    return grid;
-  };
-  CHECK_FALSE(color_range(some_large(100)).root);
-  const HeatmapGrid few = some_large(99);
-  const ColorRange range = color_range(few);
-  CHECK(range.root);
-  CHECK(range.text(few) == "0 to 1, by the root");
-  CHECK(range.bar_values() == std::vector<double>{0, 0.25, 1});
-  const Image image = draw_heatmap(few);
-  CHECK(has_text(image, "weight, root scale"));
-  CHECK(count(image, viridis(std::sqrt(0.1))) > 9000);
-
-  // The largest magnitudes of the four panels are 100, 0, 1 and 1.5. The panel with 0 does not
-  // count.
-  HeatmapGrid grid{.panel_columns = 2, .scale = ColorScale::kDiverging};
-  for (const float largest : {100.0f, 0.0f, -1.0f, 1.5f}) {
-    grid.panels.push_back(panel(4, 4));
-    grid.panels.back().values[5] = largest;
-  }
-  const ColorRange panels = color_range(grid);
-  CHECK(panels.by_panel);
-  CHECK(panels.limits == std::vector<double>{100, 1, 1, 1.5});
-  CHECK(panels.position(-1, 2) == -1);
-  const Image by_panel = draw_heatmap(grid);
-  CHECK(has_text(by_panel, "L0H0 (1 = 1.5)"));
-  CHECK(has_text(by_panel, "1 is each panel's largest, root scale"));
-  CHECK(text_faults(by_panel) == "");
-  grid.panels[2].values[5] = grid.panels[3].values[5] = 2;  // 1/50 of 100, so it is visible
-  CHECK_FALSE(color_range(grid).by_panel);
-  CHECK(color_range(grid).text(grid) == "−100 to 100, by the root");
-}
-
-TEST_CASE("a given limit is the end of a linear scale, and a panel with small values states this",
+TEST_CASE("the scale is linear up to a limit, and a panel with small values states this",
           "[plot]") {
   HeatmapGrid grid{.panel_columns = 2, .scale = ColorScale::kDiverging, .limit = 4};
   for (const float largest : {-2.0f, 0.09f, 0.06f, 0.0f}) {
@@ -150,10 +114,9 @@ TEST_CASE("a given limit is the end of a linear scale, and a panel with small va
   grid.panels[3].masked.assign(16, 0);
   grid.panels[3].masked[6] = 1;
   const ColorRange range = color_range(grid);
-  CHECK(range.limits == std::vector<double>{4, 4, 4, 4});
-  CHECK_FALSE(range.by_panel);
-  CHECK(range.position(-2, 0) == -0.5);  // not the square root
-  CHECK(range.text(grid) == "−4 to 4");
+  CHECK(range.limit == 4);
+  CHECK(range.color(-2) == diverging(-0.5));
+  CHECK(range.text() == "−4 to 4");
   const Image image = draw_heatmap(grid);
   int own = 0;  // titles of the panels that reach 2 % of the limit
   for (const TextBox& box : image.text_boxes()) own += box.text == "L0H0";
@@ -166,8 +129,10 @@ TEST_CASE("a given limit is the end of a linear scale, and a panel with small va
   CHECK(has_text(image, "< 2 %: all values are below 2 % of the end of the scale."));
   CHECK(count(image, diverging(-0.5)) >= 50 * 50);
   CHECK(text_faults(image) == "");
-  grid.limit.reset();  // without a limit, no panel states its share
-  CHECK(faint(draw_heatmap(grid)) == 0);
+  grid.limit.reset();  // then it is the largest visible magnitude
+  CHECK(color_range(grid).limit == 2);
+  grid.scale = ColorScale::kSequential;
+  CHECK(color_range(grid).text() == "0 to 0.09");
   // The statement fits above the small panels of a picture with many heads, too.
   HeatmapGrid many = attention(3, 8, 48, "a");
   many.limit = 100;

@@ -20,15 +20,6 @@ std::string short_objective(const std::string& words) {
 
 }  // namespace
 
-double largest_magnitude(const plot::HeatmapGrid& grid) {
-  float largest = 0;
-  for (const plot::Panel& panel : grid.panels)
-    for (std::size_t i = 0; i < panel.values.size(); ++i)
-      if (std::isfinite(panel.values[i]) && (panel.masked.empty() || panel.masked[i] == 0))
-        largest = std::max(largest, std::abs(panel.values[i]));
-  return double(largest);
-}
-
 plot::HeatmapGrid study_grid(const nn::MapQuantity& quantity, const std::vector<nn::Tensor>& maps,
                              const std::vector<nn::Tensor>& scores, const StudyTexts& texts) {
   constexpr std::int64_t kLongest = 128, kMost = 112;  // tokens; blocks of a longer sequence
@@ -44,7 +35,7 @@ plot::HeatmapGrid study_grid(const nn::MapQuantity& quantity, const std::vector<
     grid.caption += fmt::format(
         " A cell covers {0} x {0} tokens: the value with the largest magnitude.", block);
   grid.value_name = quantity.value_name;
-  grid.limit = quantity.values == &nn::LayerStudy::pattern ? 1 : largest_magnitude(grid);
+  if (quantity.values == &nn::LayerStudy::pattern) grid.limit = 1;
   return grid;
 }
 

@@ -19,9 +19,6 @@ namespace heed {
 plot::HeatmapGrid study_grid(const nn::MapQuantity& quantity, const std::vector<nn::Tensor>& maps,
                              const std::vector<nn::Tensor>& scores, const StudyTexts& texts);
 
-/// Returns the largest magnitude over the unmasked, finite cells of all panels.
-double largest_magnitude(const plot::HeatmapGrid& grid);
-
 /// Returns the pictures of the maps: weights.png, dA.png, dS.png and so on.
 std::vector<Picture> map_pictures(const nn::Study& study, const StudyTexts& texts);
 

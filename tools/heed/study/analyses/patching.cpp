@@ -232,7 +232,6 @@ plot::HeatmapGrid patching_grid(const nn::Patching& p, bool by_head, const Promp
                   plot::format_number(p.clean, 4), plot::format_number(p.corrupt, 4));
   grid.value_name = "share of the gap";
   grid.scale = plot::ColorScale::kDiverging;
-  grid.limit = largest_magnitude(grid);
   return grid;
 }
 

@@ -1,9 +1,7 @@
-// Tests of the page of a study: the values of its maps, the escaping of its texts, and its size.
+// Tests of the values in the page of a study; page_test.py tests its texts in a browser.
 #include "tools/heed/study/page/page.h"
 
-#include "autograd/base/files.h"
 #include "tests/support/catch.h"
-#include "tests/support/disk.h"
 #include "tools/plot/heatmap_layout.h"
 
 namespace {
@@ -75,34 +73,6 @@ TEST_CASE("a map of the page has each value within half a step of its scale, and
     CHECK((*json.find("width") == layout.width && json.find("pitch")->number() == layout.pitch()));
   }
   CHECK(map_json(waves(128)).dump().size() < 2 * 128 * 128 * 28 / 10);
-}
-
-TEST_CASE("the page shows all texts as text, has all rows, and uses no network") {
-  const testing::Folder folder;
-  const std::string attack = "</script></title><script>alert(1)</script><!-- /* the body */ & \"";
-  plot::HeatmapGrid grid = waves(2);
-  grid.title = attack, grid.row_labels = grid.col_labels = {attack, "b"};
-  const Section section{.key = "k",
-                        .title = attack,
-                        .sentences = {attack},
-                        .tables = {{.columns = {{attack, attack}, {"effect", "", "{:.2f}"}},
-                                    .title = attack,
-                                    .note = attack,
-                                    .shown = 1,
-                                    .rows = {{attack, 0.125}, {"L0H1", 0.25}}}},
-                        .pictures = {{"A", grid, attack}}};
-  autograd::write_file((folder / "A.png").string(), "\x89PNG");
-  const Page page{attack, {attack}, {section}};
-  const std::string html = html_of(page, folder.path(), "png");
-  CHECK(html.find("<script>alert") == std::string::npos);
-  CHECK(html.find("</script></title>") == std::string::npos);
-  CHECK(html.find("<title>&lt;/script>&lt;/title>") != std::string::npos);
-  CHECK(html.find("<td>0.25</td>") != std::string::npos);
-  CHECK(html.find("src=\"data:image/png;base64,iVBORw==\"") != std::string::npos);
-  for (const char* foreign : {"http:", "https:", "@import", "url(", "fetch(", "XMLHttp"})
-    CHECK(html.find(foreign) == std::string::npos);
-  CHECK(html.find("default-src 'none'") != std::string::npos);
-  CHECK(html.size() < 12'000);
 }
 
 }  // namespace

@@ -178,7 +178,7 @@ Out report_of(const std::vector<Row>& rows, const std::vector<std::string>& fail
 // Returns the checks with these names, or all checks if `names` is empty. Throws UsageError if a
 // name is not registered.
 std::vector<const Check*> chosen_checks(const std::vector<std::string>& names) {
-  const std::vector<const Check*> all = autograd::registered_checks();
+  std::vector<const Check*> all = autograd::registered_checks();
   if (names.empty()) return all;
   std::vector<const Check*> list;
   for (const std::string& name : names) {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <sstream>
 
 #include "autograd/check/array_layout.h"
 
@@ -195,10 +194,8 @@ class CallChecker {
 
   bool refuse(const std::string& call, double got, const std::string& element,
               const std::string& other, double expected) {
-    std::ostringstream text;
-    text.precision(10);
-    text << call << " returns " << got << " for " << element << ", " << other << " " << expected;
-    report_.refuse(Verdict::kWrong, text.str());
+    report_.refuse(Verdict::kWrong, call, " returns ", number_text(got), " for ", element, ", ",
+                   other, " ", number_text(expected));
     return false;
   }
 

@@ -5,6 +5,7 @@
 #include <span>
 
 #include "autograd/base/error.h"
+#include "autograd/check/call_checks.h"
 #include "autograd/check/checker.h"
 
 namespace heed::autograd {
@@ -48,13 +49,12 @@ template <class T>
 Values flatten_like(const Arrays<T>& arrays, const Arrays<T>& like, const std::string& function,
                     const std::string& kind) {
   if (arrays.size() != like.size())
-    throw Malformed{function + " returns " + std::to_string(arrays.size()) + " arrays for " +
-                    std::to_string(like.size()) + " " + kind + "s"};
+    throw Malformed{joined_text(function, " returns ", arrays.size(), " arrays for ", like.size(),
+                                " ", kind, "s")};
   for (std::size_t i = 0; i < like.size(); ++i)
     if (arrays[i].size() != like[i].size())
-      throw Malformed{function + " returns " + std::to_string(arrays[i].size()) + " values for " +
-                      kind + " " + std::to_string(i) + ", which has " +
-                      std::to_string(like[i].size())};
+      throw Malformed{joined_text(function, " returns ", arrays[i].size(), " values for ", kind,
+                                  " ", i, ", which has ", like[i].size())};
   return flatten_arrays(arrays);
 }
 
@@ -93,19 +93,6 @@ CheckedFunction checked_arrays(const Derivatives<T>& f, const Arrays<T>& x, cons
 // Returns true if e compares input i with differences. The step of other oracles is 0.
 bool is_of(const Comparison& e, std::size_t i) { return e.input == i && e.step != 0; }
 
-// Returns the compared entry of input i with the largest ratio of absolute value to tolerance.
-// Returns null if no entry of the input was compared.
-const Comparison* find_clearest(const std::vector<Comparison>& comparisons, std::size_t i) {
-  const Comparison* clearest = nullptr;
-  for (const Comparison& e : comparisons) {
-    if (!is_of(e, i) || e.at == CheckedEntry::kDirection) continue;
-    if (!clearest ||
-        std::abs(e.given) * clearest->tolerance > std::abs(clearest->given) * e.tolerance)
-      clearest = &e;
-  }
-  return clearest;
-}
-
 // Repeats the comparisons of one input with differences, with wrong derivatives, and adds the
 // outcome to the report. `spoil` makes a gradient wrong, and a derivative by jvp is multiplied by
 // `factor`. `name` is the name of this mutation.
@@ -126,25 +113,29 @@ void replay(const Checker& checker, std::size_t input, std::string_view name,
   report.equivalent += !differs;
   report.killed += differs && !passes;
   if (differs && passes)
-    report.refuse(Verdict::kVacuous, "input " + std::to_string(input) + ": a wrong gradient (" +
-                                         std::string(name) +
-                                         ") passes too, because the rounding error of forward "
-                                         "hides the difference; choose another x");
+    report.refuse(Verdict::kVacuous, "input ", input, ": a wrong gradient (", name,
+                  ") passes too, because the rounding error of forward hides the difference; "
+                  "choose another x");
 }
 
 // Compares wrong versions of the gradient of one input. This gradient is at the positions begin to
 // begin + n - 1 of the concatenated gradients. If a version passes, the verdict becomes kVacuous.
 void replay_mutants(const Checker& checker, std::size_t input, std::size_t begin, std::int64_t n,
                     CheckReport& report) {
-  const std::vector<Comparison>& comparisons = checker.comparisons();
-  const Comparison* clearest = find_clearest(comparisons, input);
+  const Comparison* clearest = nullptr;  // entry with the largest |given| / tolerance
+  bool is_resolved = false;
+  for (const Comparison& e : checker.comparisons()) {
+    if (!is_of(e, input)) continue;
+    is_resolved |= e.terms > 0 ? e.resolved : e.cotangent == 0;
+    if (e.at == CheckedEntry::kDirection) continue;
+    if (!clearest ||
+        std::abs(e.given) * clearest->tolerance > std::abs(clearest->given) * e.tolerance)
+      clearest = &e;
+  }
   if (!clearest) return;
-  if (std::none_of(comparisons.begin(), comparisons.end(), [input](const Comparison& e) {
-        return is_of(e, input) && (e.terms > 0 ? e.resolved : e.cotangent == 0);
-      }))
-    report.refuse(Verdict::kVacuous,
-                  "input " + std::to_string(input) +
-                      ": the rounding error of forward hides its gradient; choose another x");
+  if (!is_resolved)
+    report.refuse(Verdict::kVacuous, "input ", input,
+                  ": the rounding error of forward hides its gradient; choose another x");
   const auto spoil = [&](std::string_view name, auto change, double factor = 1) {
     replay(
         checker, input, name,
@@ -162,16 +153,6 @@ void replay_mutants(const Checker& checker, std::size_t input, std::size_t begin
         [](std::span<double> g) { std::rotate(g.begin(), g.begin() + 1, g.end()); });
   spoil("reversed", [](std::span<double> g) { std::ranges::reverse(g); });
   spoil("one entry dropped", [&](std::span<double> g) { g[std::size_t(clearest->at)] = 0; });
-}
-
-// Returns an error text if an element of x is not finite. Otherwise returns an empty string.
-std::string find_not_finite(const CheckedFunction& f) {
-  std::size_t begin = 0;
-  for (std::size_t i = 0; i < f.inputs.size(); ++i)
-    for (std::int64_t j = 0; j < f.inputs[i].numel(); ++j)
-      if (!std::isfinite(f.x[begin++]))
-        return "not finite: input " + std::to_string(i) + " at " + to_text(unravel(j, f.inputs[i]));
-  return {};
 }
 
 // Checks that jvp returns the same bits in a second run, and that its result for a tangent is the
@@ -221,9 +202,10 @@ Values check_order(CheckedFunction f, const CheckOptions& options, int order, Ch
     if ((report.ok() || (worst.input == i && worst.at >= 0 && worst.expected == 0)) &&
         checker.is_staircase(i)) {
       report.verdict = Verdict::kVacuous;
-      report.message = "input " + std::to_string(i) +
-                       ": forward changes only in jumps; its derivative is 0 between them, and "
-                       "differences cannot check another one";
+      report.message =
+          joined_text("input ", i,
+                      ": forward changes only in jumps; its derivative is 0 between them, "
+                      "and differences cannot check another one");
     }
   if (report.verdict == Verdict::kWrong && has_calls)
     report.diagnosis = diagnose(checker.compared_gradient());
@@ -288,8 +270,8 @@ void check_second_order(const CheckedFunction& f, const Values& x, const CheckOp
   report.exact_names[1] = "the transposed entries (symmetry)";
   check_order(g, options, 2, report);
   if (!report.ok())
-    report.message = "order 2 (inputs from " + std::to_string(f.inputs.size()) +
-                     " on are dy, the gradients of the outputs): " + report.message;
+    report.message = joined_text("order 2 (inputs from ", f.inputs.size(),
+                                 " on are dy, the gradients of the outputs): ", report.message);
 }
 
 }  // namespace
@@ -323,8 +305,11 @@ CheckReport check_function(CheckedFunction f, const CheckOptions& options) {
     report.refuse(Verdict::kVacuous, "nothing to check: x must have at least 1 entry");
   else if (std::ranges::all_of(f.outputs, [](const Shape& s) { return s.numel() == 0; }))
     report.refuse(Verdict::kVacuous, "nothing to check: forward must return at least 1 value");
-  else if (const std::string bad = find_not_finite(f); !bad.empty())
-    report.refuse(Verdict::kWrong, bad);
+  else if (const auto bad =
+               std::ranges::find_if_not(f.x, [](double e) { return std::isfinite(e); });
+           bad != f.x.end())
+    report.refuse(Verdict::kWrong,
+                  "not finite: ", element_name("input", f.inputs, std::size_t(bad - f.x.begin())));
   if (!report.ok()) return report;
   f.exact_is_given = true;
   f.forward_error = options.forward_error;

@@ -5,7 +5,6 @@
 #include <limits>
 #include <memory>
 #include <numeric>
-#include <sstream>
 
 #include "autograd/check/call_checks.h"
 #include "autograd/check/narrow_float.h"
@@ -37,13 +36,6 @@ double power_of_two_above(double x) {
   int exponent = 0;
   std::frexp(x, &exponent);
   return std::ldexp(1, exponent);
-}
-
-std::string number_text(double x) {
-  std::ostringstream text;
-  text.precision(10);
-  text << x;
-  return text.str();
 }
 
 double largest_of(const Values& values) {
@@ -128,12 +120,11 @@ void Checker::run() {
     };
     if (std::ranges::none_of(compared_[0], is_moved_off) &&
         std::ranges::none_of(compared_[1], is_moved_off))
-      report_.refuse(Verdict::kVacuous,
-                     "input " + std::to_string(input) +
-                         (is_fast ? ": forward varies faster than the smallest step of differences"
-                                  : ": all entries that were compared stay on a kink, where the "
-                                    "function has no derivative") +
-                         "; choose other inputs");
+      report_.refuse(Verdict::kVacuous, "input ", input,
+                     is_fast ? ": forward varies faster than the smallest step of differences"
+                             : ": all entries that were compared stay on a kink, where the "
+                               "function has no derivative",
+                     "; choose other inputs");
   }
 }
 

@@ -383,14 +383,11 @@ bool Checker::keep(const std::vector<Comparison>& found) {
       std::find_if(found.begin(), found.end(), [](const Comparison& e) { return e.on_kink; });
   if (kinked != found.end()) {
     for (const Comparison& e : found)
-      if (e.is_beyond_kink() && !shares_kink(*e.along)) {
-        std::ostringstream text;
-        text << e.name() << " is on a kink: backward returns " << e.given
-             << " for a random dy, the gradient of the output; right are the numbers from "
-             << e.expected - e.reach << " to " << e.expected + e.reach
-             << ", the derivatives on its two sides";
-        fail(text.str());
-      }
+      if (e.is_beyond_kink() && !shares_kink(*e.along))
+        report_.refuse(Verdict::kWrong, e.name(), " is on a kink: backward returns ", e.given,
+                       " for a random dy, the gradient of the output; right are the numbers from ",
+                       e.expected - e.reach, " to ", e.expected + e.reach,
+                       ", the derivatives on its two sides");
     const std::size_t k = kinked->along->moves[0].first;
     if (kinked->is_fast || (moved_.contains(k) && moved_.at(k).times == kMostMoves))
       return stuck_.emplace(k, kinked->is_fast), true;

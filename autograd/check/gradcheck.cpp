@@ -83,7 +83,7 @@ void run_or_fail(CheckReport& report, const std::function<void()>& work) {
   try {
     work();
   } catch (const Error& e) {
-    report.refuse(Verdict::kWrong, "order " + std::to_string(report.order) + ": threw " + e.what());
+    report.refuse(Verdict::kWrong, "order ", report.order, ": threw ", e.what());
     report.oracles[report.order - 1][0].worst.expected = std::nan("");
   }
 }

@@ -149,19 +149,18 @@ void judge(const ResultArray& array, const Precision& type, CheckReport& report)
        << " times the reference, and the error is R = " << ratio
        << " times that of the plain version, ";
   if (!(median(array.plain.error) <= kHides))
-    report.refuse(Verdict::kVacuous, text.str() + "whose rounding errors hide wrong results");
+    report.refuse(Verdict::kVacuous, text.str(), "whose rounding errors hide wrong results");
   const bool is_one = std::abs(c.value - 1) <= allowed, is_small = ratio <= kLargestRatio;
   if (!is_small && std::abs(c.value - 1) <= kErrorsOfReading * c.error &&
       median(array.given.error) <= array.read_error &&
       array.given.error[0] <= kLargestRatio * array.read_error)
-    report.refuse(Verdict::kVacuous,
-                  text.str() +
-                      "as rounding of the outputs alone can cause, if backward reads them; "
-                      "choose inputs with less extreme outputs");
+    report.refuse(Verdict::kVacuous, text.str(),
+                  "as rounding of the outputs alone can cause, if backward reads them; "
+                  "choose inputs with less extreme outputs");
   if (!is_one || !is_small)
-    report.refuse(Verdict::kWrong, text.str() +
-                                       "or one rounding if there is none; the first must "
-                                       "be 1 within 4 errors and half a rounding, and R at most 3");
+    report.refuse(Verdict::kWrong, text.str(),
+                  "or one rounding if there is none; the first must "
+                  "be 1 within 4 errors and half a rounding, and R at most 3");
 }
 
 // Returns the largest error of the plain version in each element of `results`, which are arrays[0],
@@ -208,7 +207,7 @@ CheckReport check_low_precision(const CheckedFunction& given, const CheckedFunct
   }
   const CheckReport right = check_function(
       reference, {.seed = options.seed, .max_entries = kReferenceEntries, .order = 1});
-  if (!right.ok()) report.refuse(Verdict::kVacuous, "the reference: " + right.message);
+  if (!right.ok()) report.refuse(Verdict::kVacuous, "the reference: ", right.message);
   if (given.backward2 || given.exact)
     report.refuse(Verdict::kVacuous,
                   "order 2 and jvp are checked only in float32 and float64; leave them out");
@@ -235,7 +234,7 @@ CheckReport check_low_precision(const CheckedFunction& given, const CheckedFunct
     for (ResultArray& array : arrays) {
       for (std::size_t k = at; k < at + array.size; ++k)
         if (!std::isfinite(g[k]))
-          report.refuse(Verdict::kWrong, array.name + " is not finite; choose other inputs");
+          report.refuse(Verdict::kWrong, array.name, " is not finite; choose other inputs");
       array.add(g.data() + at, p.data() + at, r.data() + at, type);
       at += array.size;
     }

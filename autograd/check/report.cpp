@@ -9,8 +9,11 @@
 
 namespace heed::autograd {
 
-std::string_view oracle_name(Oracle oracle) {
-  return oracle == Oracle::kDual ? "dual numbers" : "differences";
+std::string number_text(double x) {
+  std::ostringstream text;
+  text.precision(10);
+  text << x;
+  return text.str();
 }
 
 double CheckedEntry::error() const {
@@ -32,10 +35,6 @@ std::string MovedEntry::text() const {
   std::ostringstream text;
   text << entry.name() << " from " << from << " to " << to;
   return text.str();
-}
-
-void CheckReport::refuse(Verdict why_not, const std::string& why) {
-  if (ok()) verdict = why_not, message = why;
 }
 
 double CheckReport::error(int o) const {

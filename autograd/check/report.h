@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "autograd/base/error.h"
 #include "autograd/check/diagnosis.h"
 
 namespace heed::autograd {
@@ -18,8 +19,16 @@ enum class Oracle {
 };
 /// All oracles, in the order of the enum.
 inline constexpr Oracle kAllOracles[] = {Oracle::kDifferences, Oracle::kDual};
-/// Returns "differences" or "dual numbers".
-std::string_view oracle_name(Oracle oracle);
+
+/// Returns a number with 10 digits.
+std::string number_text(double x);
+/// Returns the texts of all parts, without separators between them.
+template <class... Parts>
+std::string joined_text(const Parts&... parts) {
+  std::string text;
+  (Part(parts).append_to(text), ...);
+  return text;
+}
 
 /// Outcome of a check.
 enum class Verdict {
@@ -122,8 +131,12 @@ struct CheckReport {
 
   /// Returns true if the verdict is kRight.
   bool ok() const { return verdict == Verdict::kRight; }
-  /// Sets verdict and message if the verdict is still kRight. Otherwise does nothing.
-  void refuse(Verdict why_not, const std::string& why);
+  /// Sets the verdict and the message, the texts of all parts, if the verdict is still kRight.
+  /// Otherwise does nothing.
+  template <class... Parts>
+  void refuse(Verdict why_not, const Parts&... why) {
+    if (ok()) verdict = why_not, message = joined_text(why...);
+  }
   /// Returns the findings of one oracle at order o.
   const OracleReport& by(int o, Oracle oracle) const { return oracles[o - 1][int(oracle)]; }
   /// Returns the name of an oracle at order o.

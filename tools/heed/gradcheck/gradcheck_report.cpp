@@ -78,11 +78,12 @@ std::string findings_text(const CheckResult& r, const GradcheckRequest& request)
   std::string text;
   for (const Oracle oracle : kAllOracles) {
     const autograd::OracleReport& found = r.report.by(order, oracle);
+    const std::string name = r.report.oracle_name(order, oracle);
     if (found.checked > 0)
-      text += fmt::format("  {}, {} of {} entries compared; the worst: {}\n", oracle_name(oracle),
-                          found.checked, r.report.entries[order - 1], entry_text(found.worst));
+      text += fmt::format("  {}, {} of {} entries compared; the worst: {}\n", name, found.checked,
+                          r.report.entries[order - 1], entry_text(found.worst));
     if (agrees(found.worst) && !agrees(found.direction))
-      text += fmt::format("  {}, {}\n", oracle_name(oracle), entry_text(found.direction));
+      text += fmt::format("  {}, {}\n", name, entry_text(found.direction));
   }
   if (const auto& moved = r.report.moved; !moved.empty())
     text += fmt::format("  entries moved off a kink: {}; the first: {}\n", moved.size(),

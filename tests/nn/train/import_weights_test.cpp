@@ -52,7 +52,7 @@ TEST_CASE("a file of another program needs only what its tensors do not show") {
 }
 
 TEST_CASE("names of a compiled or distributed model are understood") {
-  for (const std::string prefix : {"module.", "_orig_mod.", "module._orig_mod."}) {
+  for (const std::string prefix : {"module.", "_orig_mod.module.", "module._orig_mod."}) {
     SafeTensors file = gpt_file();
     for (NamedTensor& t : file.tensors) t.name = prefix + t.name;
     CHECK(problem(file) == "");

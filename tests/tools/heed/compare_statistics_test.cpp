@@ -55,7 +55,7 @@ TEST_CASE("a setting is named by the options that differ between the runs of its
   runs[0].config.model.attention.scale = 0.1;
   runs[1].config.text = "/p/q.txt";
   CHECK(names(runs) == std::vector<std::string>{"text=none, scale=0.1, lr=0.003",
-                                                "text=q.txt, scale=1/sqrt-d-head, lr=0.001"});
+                                                "text=/p/q.txt, scale=1/sqrt-d-head, lr=0.001"});
   runs.push_back(record(1, 4, {3}));
   runs[2].config.task = "copy";
   CHECK(names(runs)[2] == "copy");

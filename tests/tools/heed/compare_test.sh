@@ -74,7 +74,7 @@ for text in a b; do
   seq -s $text 500 > $text.txt
   expect 0 train --text $text.txt "${tiny[@]}" --context 8 --steps 4 --quiet --out $text
 done
-expect 0 compare a b --out texts; out_has "2 runs of 2 settings"; has_row 1 "text=a.txt"; has_row 1 "text=b.txt"
+expect 0 compare a b --out texts; out_has "2 runs of 2 settings"; out_has "text=$PWD/a.txt"; out_has "text=$PWD/b.txt"
 
 # --- help states how many settings are drawn
 expect 0 compare --help all; help_has "of more than 8 settings the first 8"

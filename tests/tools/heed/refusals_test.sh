@@ -104,7 +104,7 @@ is not a component :: study runs/reverse-1 --ablate L0H0,MLP
 needs at least 5, because each sequence has 4 donors; got 1 :: study runs/reverse-1 --ablate L0H0 --samples 1
 use logprob, or diff:A-B for two named tokens :: study runs/reverse-1 --of margin
 --block prevents queries from attending to keys :: study runs/reverse-1 --cut L0H0[1,1]
-no length has 5 of the 3 sequences; each sequence needs 4 donors; use --prompt to study one :: study text-run
+text has 3 sequences, and a study needs at least 5; use a longer text, or --prompt :: study text-run
 so that positions correspond :: study text-run --prompt "quick" --corrupt "qui"
 --format: 'pdf' is not one of png or svg :: study runs/reverse-1 --format png,pdf
 heed plot needs FILE :: plot

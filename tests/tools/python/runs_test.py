@@ -229,8 +229,9 @@ class Studies(Place):
         self.assertEqual([r["component"] for r in study.sections["gradient"]], ["L0H0", "L0H1", "L1H0", "L1H1"])
         effects = {r["component"]: r["effect"] for r in study.sections["components"]}
         self.assertEqual(effects["L1H0"], study.sections["gradient"][2]["effect"])
-        self.assertEqual(study.sentences, [c["text"] for c in study.json["claims"]])
+        self.assertEqual(study.sentences, [c["text"] for c in study.json["claims"] if c["text"]])
         self.assertIn(study.sentences[0], repr(study))
+        self.assertIn("L0H0", [c["name"] for c in self.run_.study(over_time=True).json["components"]])
         pattern, scores = (study.arrays[f"blocks.1.attn.hook_{name}"] for name in ("pattern", "attn_scores"))
         self.assertEqual((pattern.shape, study.arrays["blocks.1.attn.hook_pattern_grad"].shape), ((1, 2, 6, 6),) * 2)
         weights = np.exp(scores - scores.max(-1, keepdims=True))

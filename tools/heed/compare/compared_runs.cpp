@@ -45,10 +45,8 @@ ComparedRun read_compared(const std::filesystem::path& folder) {
 
 std::string RunGroup::name() const {
   std::vector<std::string> words;
-  for (const auto& [key, value] : options) {
-    const std::string last = value.starts_with('/') ? value.substr(value.rfind('/') + 1) : value;
-    words.push_back((key == "task" ? "" : key + "=") + (last.empty() ? "none" : last));
-  }
+  for (const auto& [key, value] : options)
+    words.push_back((key == "task" ? "" : key + "=") + (value.empty() ? "none" : value));
   return words.empty() ? "all runs" : join(words, ", ");
 }
 
@@ -92,7 +90,7 @@ plot::LineChart curves_chart(const std::vector<RunGroup>& groups) {
                                ? fmt::format(", the first {} of {} settings", shown, groups.size())
                                : "";
   plot::LineChart chart{
-      .title = "Loss during training: mean and standard error over the seeds" + some,
+      .title = "Loss during training: mean over the seeds, band of one standard error" + some,
       .x_name = "training step",
       .y_name = "eval_loss (nats per token)"};
   std::vector<double> means;

@@ -35,15 +35,14 @@ struct RunGroup {
   std::vector<std::pair<std::string, std::string>> options;
   std::vector<ComparedRun> runs = {};  ///< no two have the same seed
 
-  /// Returns the options as text, such as "copy, scale=none"; "all runs" if there are none. Of a
-  /// path, only the last component.
+  /// Returns the options as text, such as "copy, scale=none"; "all runs" if there are none.
   std::string name() const;
   /// Returns the mean of a number over the runs in which it is finite.
   nn::MeanError mean(double ComparedRun::*number) const;
 };
 
-/// Returns the groups in the order of their first run. Throws ValueError if two runs have the same
-/// options and the same seed.
+/// Returns the groups of at least one run, in the order of their first run. Throws ValueError if
+/// two runs have the same options and the same seed.
 std::vector<RunGroup> group_runs(std::vector<ComparedRun> runs);
 
 inline constexpr std::size_t kMostCurves = 8;  ///< largest number of curves of curves_chart()

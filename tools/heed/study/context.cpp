@@ -62,6 +62,9 @@ StudySample sample_of(const StudyOptions& o, const Subject& s) {
   const nn::Task& task = *s.run->task;
   const std::int64_t available = task.evaluation_size(),
                      most = 8 * nn::evaluation_chunk(s.model(), s.info());
+  if (available < nn::kLeastSequences && !o.chooses_sequence())
+    usage_error("{} has {}, and a study needs at least {}; use a longer text, or --prompt",
+                s.info().name, counted(available, "sequence"), nn::kLeastSequences);
   if (o.samples > available)
     usage_error("--samples: needs {} to {}, got {}", nn::kLeastSequences, available, o.samples);
   if (o.samples > most)
@@ -75,10 +78,11 @@ StudySample sample_of(const StudyOptions& o, const Subject& s) {
   const nn::DonorSample drawn = nn::with_donors(task.evaluation(0, count));
   std::string why;
   if (drawn.donors.rows.empty())
-    why = fmt::format("no length has {} of the {} sequences; each sequence needs {} donors",
-                      nn::kLeastSequences, count, nn::kDonors);
+    why =
+        fmt::format("of the {} sequences, fewer than {} have one length, and each needs {} donors",
+                    count, nn::kLeastSequences, nn::kDonors);
   if (!why.empty() && (o.samples > 0 || !o.chooses_sequence()))
-    usage_error("{}; use --prompt to study one sequence", why);
+    usage_error("{}; use {}", why, o.samples > 0 ? "more --samples" : "a longer text, or --prompt");
   const nn::Objective objective = task_objective(o, s, drawn.batch);
   std::string text =
       fmt::format("{} of {}", counted(drawn.batch.inputs.size(0), "sequence"), s.info().name);
@@ -224,8 +228,12 @@ std::vector<std::size_t> affordable(StudyContext& c, const char* key,
   const bool all = std::ranges::count(c.options.show, key) > 0;
   double total = 0;
   for (std::size_t n = 0; n < order.size(); ++n) {
-    total += work(order[n]);
-    if (!all && total > c.work_left) order.resize(n);
+    const double next = work(order[n]);
+    if (!all && total + next > c.work_left) {
+      order.resize(n);
+      break;
+    }
+    total += next;
   }
   if (total > nn::kStudyWork && all)
     print_error(fmt::format("{}: about {:.0f} seconds", key, total / nn::kStudyWork * 3));

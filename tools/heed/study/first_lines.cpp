@@ -24,8 +24,9 @@ void add_largest(FirstLines& lines, const std::vector<Section>& sections, const 
 
 std::string introduction(const nn::ComponentStudy& s, const StudySample& sample) {
   return fmt::format(
-      "L is {}: {:.4g} {} on {}{}; all heads replaced: {:.4g}{}. effect: L with the output on "
-      "another sequence ({} donors) minus L. role: exactly that pattern keeps L.",
+      "L is {}: {:.4g} {} on {}{}; with all heads replaced L is {:.4g}{}. effect: L with the "
+      "output on another sequence ({} donors) minus L. role: mean weight on a pattern that alone "
+      "keeps L.",
       sample.objective, s.value.mean, effect_unit(sample.run.objective), sample.sequences,
       accuracy_text(s.value), s.value.mean + s.no_heads.mean, accuracy_text(s.no_heads),
       sample.donors.rows.size());
@@ -79,7 +80,7 @@ void add_components(FirstLines& lines, StudyContext& context) {
   lines.tables.push_back(components_table(s, context));
   std::size_t shown = 0;
   for (const std::size_t i : s.judgement.order) {
-    if (!s.judgement.counts[i] || shown++ == kMostComponents) continue;
+    if (!s.judgement.counts[i] || shown++ >= kMostComponents) continue;
     const nn::HeadRole* role = role_of(context, i);
     lines.claims.push_back(
         role ? role_claim(*role, s)
@@ -96,9 +97,10 @@ void add_components(FirstLines& lines, StudyContext& context) {
                                         effect_text(s.no_heads))});
   for (const nn::Redundancy& r : s.redundant())
     lines.claims.push_back(
-        {fmt::format("{0} is redundant with {1}: alone L {2:+.2g}, with {1} replaced too {3:+.3g}.",
-                     s.rows[r.row].place, s.rows[r.with].place, s.rows[r.row].effect.mean,
-                     s.rows[r.row].effect.mean + r.interaction),
+        {fmt::format(
+             "{0} is redundant with {1}: effect {2:+.2g}, but {3:+.3g} once {1} is replaced.",
+             s.rows[r.row].place, s.rows[r.with].place, s.rows[r.row].effect.mean,
+             s.rows[r.row].effect.mean + r.interaction),
          {s.rows[r.row].place},
          "redundant"});
   if (const std::string text = agreement_text(s.judgement); !text.empty())
@@ -117,7 +119,7 @@ FirstLines first_lines(StudyContext& context, const std::vector<Section>& sectio
   for (const Section& s : sections)
     for (const std::string& answer : s.answers) lines.claims.push_back({answer});
   if (!context.predicts()) return lines;
-  add_largest(lines, sections, "edges", "edges (sender:input:receiver)");
+  add_largest(lines, sections, "edges", "edges");
   add_largest(lines, sections, "cells", "cells of this string alone (pictures: weights, dA, dS)");
   return lines;
 }

@@ -78,6 +78,8 @@ std::string agreement_text(const nn::Judgement& j) {
 }
 
 std::string finding_of(std::size_t measured, std::size_t all) {
+  if (measured == 0)
+    return fmt::format("none of {} was measured, because each needs too much work", all);
   return measured == all ? fmt::format("the largest of all {}", all)
                          : fmt::format("the largest of the {} measured of {}", measured, all);
 }

@@ -117,10 +117,10 @@ class Study:
         """The directory of the study."""
         self.pictures = [file for file in self.files if file.suffix in (".png", ".svg")]
         """The pictures."""
-        sections = json["sections"]
-        claims = [claim["text"] for claim in json.get("claims") or ()]
+        sections = json.get("sections") or []  # a study over time has none
+        claims = [claim["text"] for claim in json.get("claims") or () if claim["text"]]
         self.sentences: list[str] = claims or [text for section in sections for text in section["sentences"]]
-        """What the study found: the first lines that `heed study` prints or, if there are none, all sentences."""
+        """What the study found: the claims of the first lines or, if there are none, all sentences."""
         self.sections: dict[str, list[dict[str, Any]]] = {s["key"]: _rows(s) for s in sections}
         """The rows of the first table of each section. The keys of a row are the columns. `json` has all tables."""
 

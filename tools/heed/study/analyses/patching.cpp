@@ -273,9 +273,11 @@ Section patching_section(StudyContext& c) {
       const std::string output = largest_share(p, {"attn.hook_z"}),
                         input = largest_share(p, {"attn.hook_q", "attn.hook_k", "attn.hook_v"});
       t.rows.push_back({corruption, output, input});
-      answer += fmt::format("{} {}: {}, {}",
-                            answer.empty() ? "Patching, shares restored: another" : "; another",
-                            corruption, output, input);
+      answer += fmt::format(
+          "{} {}: {}, {}",
+          answer.empty() ? "Patching (share of L that a clean z, or q, k, v restores), another"
+                         : "; another",
+          corruption, output, input);
       if (const std::string some = warnings_of(p); !some.empty())
         warnings += fmt::format(" Corruption {}:{}", corruption, some);
     }

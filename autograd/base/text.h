@@ -1,13 +1,21 @@
-// Functions that parse numbers, split text and join words.
+// Functions that parse numbers, split text and join words, and a stream to a text.
 #pragma once
 
 #include <charconv>
+#include <locale>
 #include <optional>
+#include <sstream>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace heed {
+
+/// A stream to a text. Its numbers have a decimal point and no groups under any
+/// std::locale::global.
+struct TextStream : std::ostringstream {
+  TextStream() { imbue(std::locale::classic()); }
+};
 
 /// Parses `text` as a number of type T. For an integer, `base` is the base of the number (default
 /// 10). Returns nullopt unless the whole text is a number that T can represent.

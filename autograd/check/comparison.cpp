@@ -4,8 +4,8 @@
 #include <cmath>
 #include <numeric>
 #include <span>
-#include <sstream>
 
+#include "autograd/base/text.h"
 #include "autograd/check/checker.h"
 
 namespace heed::autograd {
@@ -442,7 +442,7 @@ std::string Checker::reason(Oracle oracle, const Comparison& worst) {
     of_output = " for " + output_name(o);
     if (!std::isfinite(differs)) break;
   }
-  std::ostringstream text;
+  TextStream text;
   const bool is_near = std::abs(shown.given - shown.expected) <= 1e-8 * std::abs(shown.given);
   text.precision(is_near ? 16 : 10);
   text << shown.name() << ": " << f_.names.backward << " returns " << shown.given << ", "

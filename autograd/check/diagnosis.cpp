@@ -4,8 +4,8 @@
 #include <cmath>
 #include <limits>
 #include <set>
-#include <sstream>
 
+#include "autograd/base/text.h"
 #include "autograd/ops/ops.h"
 
 namespace heed::autograd {
@@ -78,11 +78,11 @@ void constant_factor(const Input& x, Explanations& out) {
       const double exact = std::copysign(std::pow(double(n), power), measured);
       if (origin || !(std::abs(exact - measured) <= f.noise)) continue;
       f.value = exact;
-      std::ostringstream text;
+      TextStream text;
       if (n > 2) text << " (" << n << "^" << power << "; " << n << " is the size of an axis)";
       origin = text.str();
     }
-  std::ostringstream detail;
+  TextStream detail;
   detail << f.value << origin.value_or("");
   Estimates scaled = x.right;
   for (auto& [at, values] : scaled)

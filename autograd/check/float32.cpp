@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <sstream>
 
+#include "autograd/base/text.h"
 #include "autograd/check/tensor_function.h"
 #include "autograd/engine/engine.h"
 #include "autograd/graph/graph.h"
@@ -118,7 +118,7 @@ void compare_float32(Float32Report& report, const Tensors& got, const Float32Bou
       if (!(error <= report.worst)) report.worst = error;
       if (error <= 1 || !report.ok) continue;
       report.ok = false;
-      std::ostringstream text;
+      TextStream text;
       text.precision(9);
       text << result_name(i, inputs) << " at " << unravel(std::int64_t(k), got[i].shape())
            << ": float32 " << values[k] << ", float64 " << exact << ", off by " << error

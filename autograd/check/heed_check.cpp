@@ -8,13 +8,13 @@
 #include <new>
 #include <nlohmann/json.hpp>
 #include <span>
-#include <sstream>
 #include <string>
 #include <tuple>
 #include <vector>
 
 #include "autograd/base/error.h"
 #include "autograd/base/shape.h"
+#include "autograd/base/text.h"
 #include "autograd/check/low_precision.h"
 #include "autograd/check/problem_calls.h"
 
@@ -199,7 +199,7 @@ int check_and_report(const heed_problem* problem, const void* const* x,
   try {
     check_problem(problem);
     const CheckReport report = checked(*problem, x, options, calls);
-    std::ostringstream text;
+    TextStream text;
     text << report;
     out.verdict = heed_verdict(int(report.verdict) + 1), out.text = text.str();
     json = to_json(report);

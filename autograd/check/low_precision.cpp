@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <numeric>
 #include <span>
-#include <sstream>
 
+#include "autograd/base/text.h"
 #include "autograd/check/call_checks.h"
 
 namespace heed::autograd {
@@ -143,7 +143,7 @@ void judge(const ResultArray& array, const Precision& type, CheckReport& report)
   found.ratio = std::max(found.ratio, ratio);
   if (std::abs(c.value - 1) >= std::abs(found.factor - 1))
     found.factor = c.value, found.factor_error = c.error;
-  std::ostringstream text;
+  TextStream text;
   text.precision(5);
   text << array.name << " is " << c.value << " +- " << c.error
        << " times the reference, and the error is R = " << ratio

@@ -3,14 +3,14 @@
 #include <algorithm>
 #include <cmath>
 #include <ostream>
-#include <sstream>
 
 #include "autograd/base/shape.h"
+#include "autograd/base/text.h"
 
 namespace heed::autograd {
 
 std::string number_text(double x) {
-  std::ostringstream text;
+  TextStream text;
   text.precision(10);
   text << x;
   return text.str();
@@ -32,7 +32,7 @@ std::string CheckedEntry::name() const {
 }
 
 std::string MovedEntry::text() const {
-  std::ostringstream text;
+  TextStream text;
   text << entry.name() << " from " << from << " to " << to;
   return text.str();
 }
@@ -48,7 +48,7 @@ namespace {
 
 // Returns a text such as "layouts 6 of 6, repeated 4 of 4; missing gradient: one output; ".
 std::string calls_text(const CheckReport& r) {
-  std::ostringstream text;
+  TextStream text;
   if (r.repeated.of > 0) {
     text << "layouts";
     if (r.layouts.of > 0)
@@ -70,7 +70,7 @@ std::string CheckReport::oracle_name(int o, Oracle oracle) const {
 
 std::ostream& operator<<(std::ostream& out, const CheckReport& r) {
   constexpr const char* kNames[] = {"right", "wrong", "vacuous"};
-  std::ostringstream text;
+  TextStream text;
   text << kNames[int(r.verdict)] << ": ";
   if (!r.ok()) text << r.message << "; ";
   if (!r.diagnosis.text.empty()) text << r.diagnosis.text << "; ";
@@ -112,7 +112,8 @@ std::ostream& operator<<(std::ostream& out, const CheckReport& r) {
       text << count << " of " << r.entries[0] + r.entries[1] << " entries not compared: " << why
            << "; ";
   text << calls_text(r);
-  return out << text.str() << "order " << r.order << ", seed " << r.seed;
+  text << "order " << r.order << ", seed " << r.seed;
+  return out << text.str();
 }
 
 }  // namespace heed::autograd

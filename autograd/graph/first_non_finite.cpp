@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <sstream>
 
+#include "autograd/base/text.h"
 #include "autograd/tensor/tensor_access.h"
 
 namespace heed::autograd {
@@ -42,7 +42,7 @@ void FirstNonFinite::check_result(const std::string& what, const Tensor& result,
   std::string path = NameScope::path();
   const Node* vjp = VjpScope::current();
   if (vjp) path = paths_.contains(vjp->sequence()) ? paths_.at(vjp->sequence()) : "";
-  std::ostringstream text;
+  TextStream text;
   text << path << (path.empty() ? "" : ": ");
   if (vjp) text << "backward of " << vjp->op()->name() << ": ";
   text << what << " " << result.shape() << " " << result.dtype() << " is "

@@ -6,9 +6,9 @@
 #include <iomanip>
 #include <limits>
 #include <map>
-#include <sstream>
 #include <string>
 
+#include "autograd/base/text.h"
 #include "autograd/graph/graph.h"
 #include "autograd/tensor/tensor_access.h"
 
@@ -238,11 +238,11 @@ std::string to_dot(const Tensor& y, const std::vector<std::pair<std::string, Ten
   }
   std::size_t count = 0;
   for (auto& [sequence, box] : boxes) box.number = count++;
-  std::ostringstream out;
+  TextStream out;
   out << "digraph {\n  rankdir=BT\n  node [shape=box fontname=monospace]\n";
   for (const auto& [sequence, box] : boxes) {
     Node& node = *box.node;
-    std::ostringstream text;
+    TextStream text;
     text << box.name << (box.name.empty() ? "" : " = ") << (node.op() ? node.op()->name() : "leaf")
          << "\n"
          << node.dtype() << " " << node.shape() << small("", box.value)

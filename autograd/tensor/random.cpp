@@ -232,8 +232,7 @@ std::int64_t Generator::multinomial(std::span<const float> p) { return draw_inde
 std::int64_t Generator::multinomial(std::span<const double> p) { return draw_index(p); }
 
 std::string Generator::state() const {
-  std::ostringstream text;
-  text.imbue(std::locale::classic());
+  TextStream text;
   text << "mt19937 " << engine_ << " normal ";
   if (cached_normal_) {
     text << std::hex << std::bit_cast<std::uint64_t>(*cached_normal_);

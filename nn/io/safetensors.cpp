@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <span>
-#include <sstream>
 #include <unordered_map>
 
 #include "autograd/base/error.h"
+#include "autograd/base/text.h"
 #include "autograd/graph/graph.h"
 #include "autograd/graph/inplace.h"
 #include "autograd/ops/ops.h"
@@ -43,7 +43,7 @@ void load_parameters(const std::vector<NamedTensor>& into, const SafeTensors& fi
   for (const auto& [name, p] : into) {
     names.push_back(name);
     const auto match = found.find(name);
-    std::ostringstream text;
+    TextStream text;
     if (match == found.end()) {
       text << name << " " << p.shape();
       missing.push_back(text.str());

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <span>
-#include <sstream>
 
 #include "autograd/base/shape.h"
+#include "autograd/base/text.h"
 #include "autograd/ops/ops.h"
 #include "nn/layers/module.h"
 
@@ -18,7 +18,7 @@ std::string first_non_finite(const Tensor& x) {
   return dispatch_parameter(row_major, [&]<class T> {
     const std::span values(row_major.data<T>(), std::size_t(x.numel()));
     const auto bad = std::ranges::find_if_not(values, [](T v) { return std::isfinite(v); });
-    std::ostringstream text;
+    TextStream text;
     if (bad != values.end())
       text << (std::isnan(*bad) ? std::nan("") : double(*bad)) << " at "
            << unravel(bad - values.begin(), x.shape());

@@ -12,6 +12,24 @@ using namespace heed::autograd::testing;
 
 namespace {
 
+TEST_CASE("numbers of a report keep their point under std::locale::global") {
+  struct Comma : std::numpunct<char> {
+    char do_decimal_point() const override { return ','; }
+    char do_thousands_sep() const override { return '.'; }
+    std::string do_grouping() const override { return "\3"; }
+  };
+  const auto report = [] {
+    std::ostringstream text;
+    text << check_pair(wrong_squares([](Arrays<double>& g) { g[1][2] *= 1.001; }),
+                       {{1, 2}, {3, 4, 5e3, 6}}, {.seed = 12345});
+    return text.str();
+  };
+  const std::string expected = report();
+  const std::locale before = std::locale::global(std::locale(std::locale::classic(), new Comma));
+  CHECK(report() == expected);
+  std::locale::global(before);
+}
+
 TEST_CASE("one wrong entry is named with both values") {
   const auto wrong = wrong_squares([](Arrays<double>& g) { g[1][2] *= 1.001; });
   const CheckReport report = check_pair(wrong, {{1, 2}, {3, 4, 5, 6}});

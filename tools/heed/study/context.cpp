@@ -125,7 +125,8 @@ const StudySample& StudyContext::shown() {
 
 const StudySample& StudyContext::sample() {
   const bool here = options.chooses_sequence() && options.samples == 0;
-  const StudySample& chosen = here || !task_sample() ? shown() : *task_sample();
+  const StudySample* of_task = here ? nullptr : task_sample();
+  const StudySample& chosen = of_task ? *of_task : shown();
   if (options.ablation != nn::Ablation::kZero && chosen.donors.rows.empty())
     usage_error("--ablation {} needs other sequences: {} Use --ablation zero.",
                 nn::enum_name(options.ablation), chosen.without_donors);

@@ -14,15 +14,11 @@ const Tensor ints = zeros({2, 3}, int64), mask = zeros({2, 3}, bool8), none;
 TEST_CASE("errors of elementwise ops name both shapes or both dtypes") {
   CHECK_THROWS_WITH(a + b,
                     "add: shapes [2, 3] and [4, 5] do not broadcast: 3 against 5 in axis -1");
-  CHECK_ERROR(ShapeError, a * zeros({2}),
-              "mul: shapes [2, 3] and [2] do not broadcast: 3 against 2 in axis -1");
   CHECK_THROWS_AS(a / b, ShapeError);
   CHECK_THROWS_AS(maximum(a, b), ShapeError);
   CHECK_THROWS_AS(lt(a, b), ShapeError);
   CHECK_ERROR(DTypeError, a + d,
               "add: dtypes differ: float32 and float64; convert one with to(x, dtype)");
-  CHECK_THROWS_WITH(d * ints,
-                    "mul: dtypes differ: float64 and int64; convert one with to(x, dtype)");
   CHECK_THROWS_WITH(mask + mask, "add: needs float32, float64 or int64, got bool8");
   CHECK_THROWS_WITH(ints / ints,
                     "div: cannot divide int64 tensors; convert them with to(x, dtype)");

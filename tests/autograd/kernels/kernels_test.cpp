@@ -290,23 +290,6 @@ TEST_CASE("NaN and inf affect only their row and column") {
   });
 }
 
-TEST_CASE("the reference gemm equals products of small integers computed by hand") {
-  const double a[] = {1, 2, 3, 4}, b[] = {5, 6, 7, 8}, bias[] = {100, 200};
-  double c[] = {1, 1, 1, 1};
-  Gemm<double> g;
-  g.m = g.n = g.k = 2;
-  g.a = a, g.a_row = 2, g.a_col = 1, g.b = b, g.b_row = 2, g.b_col = 1;
-  g.c = c, g.c_row = 2, g.c_col = 1;
-  kernels::reference::gemm(g);
-  CHECK(std::vector<double>(c, c + 4) == std::vector<double>{19, 22, 43, 50});
-  g.accumulate = true;
-  kernels::reference::gemm(g);
-  CHECK(std::vector<double>(c, c + 4) == std::vector<double>{38, 44, 86, 100});
-  g.accumulate = false, g.bias = bias;
-  kernels::reference::gemm(g);
-  CHECK(std::vector<double>(c, c + 4) == std::vector<double>{119, 222, 143, 250});
-}
-
 TEMPLATE_TEST_CASE("the bits of an output do not depend on m, n, position, batch or threads", "",
                    float, double) {
   using T = TestType;

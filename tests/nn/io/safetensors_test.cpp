@@ -1,13 +1,9 @@
-// Tests of safetensors files: write and read back, every error, random damage, and loading into
-// parameters.
-#include <sys/stat.h>
-
+// Tests of safetensors files: write and read back, every error, and loading into parameters.
 #include <bit>
 
 #include "autograd/base/files.h"
 #include "nn/nn.h"
 #include "tests/support/catch.h"
-#include "tests/support/damage.h"
 #include "tests/support/disk.h"
 
 namespace {
@@ -15,7 +11,6 @@ namespace {
 using namespace heed::autograd;
 using namespace heed::nn;
 using namespace heed::testing;
-namespace fs = std::filesystem;
 
 // Returns the 8 bytes at the start of a file, which contain the length of the header.
 std::string length_of(const std::string& header) {
@@ -138,23 +133,12 @@ TEST_CASE("files that are not safetensors are rejected with a reason") {
   const Folder folder;
   const auto bytes = [&](const std::string& b) { return refusal_of_bytes(folder, b); };
   CHECK_THAT(refusal(folder / "missing"), Contains("missing: No such file"));
-  CHECK_THAT(refusal(folder.path().string()), Contains("it is a directory"));
-  REQUIRE(::mkfifo((folder / "pipe").c_str(), 0600) == 0);
-  CHECK_THAT(refusal(folder / "pipe"), Contains("not a regular file"));
   CHECK_THAT(bytes(""), Contains("it has 0 bytes"));
   CHECK_THAT(bytes("1234567"), Contains("it has 7 bytes"));
   CHECK_THAT(bytes(std::string(8, '\xff')),
              Contains("header of 18446744073709551615 bytes, but only 0 follow"));
   CHECK_THAT(bytes(length_of("12") + "{"), Contains("header of 2 bytes, but only 1 follow"));
   CHECK_THAT(bytes(length_of("")), Contains("not a JSON object"));
-  std::ofstream(folder / "huge", std::ios::binary) << length_of("") << "{";
-  {
-    std::fstream huge(folder / "huge", std::ios::binary | std::ios::in | std::ios::out);
-    const std::uint64_t n = 100'000'001;
-    huge.write(reinterpret_cast<const char*>(&n), 8);
-  }
-  fs::resize_file(folder / "huge", 200'000'000);  // the file is sparse
-  CHECK_THAT(refusal(folder / "huge"), Contains("the limit is 100000000"));
 }
 
 TEST_CASE("invalid headers are rejected with a reason") {
@@ -175,11 +159,8 @@ TEST_CASE("invalid headers are rejected with a reason") {
              Contains("contains the key \"x\" twice"));
   CHECK_THAT(header(R"({"x":{"dtype":"F32","dtype":"F32","shape":[1],"data_offsets":[0,4]}})", 4),
              Contains("contains the key \"dtype\" twice"));
-  CHECK_THAT(header(R"({"__metadata__":{"a":"1","a":"2"}})"),
-             Contains("contains the key \"a\" twice"));
   CHECK_THAT(header(R"({"__metadata__":["a"]})"), Contains("its __metadata__ is not an object; "));
   CHECK_THAT(header(R"({"__metadata__":{"a":1}})"), Contains("\"a\" is 1, not text"));
-  CHECK_THAT(header(R"({"x":1e999})"), Contains("number out of the range"));
   CHECK_THAT(header(R"({"x":7})"), Contains("lacks dtype, shape or data_offsets"));
   CHECK_THAT(header(R"({"x":{"dtype":"F32","shape":[1]}})"), Contains("lacks"));
   std::string deep = "{\"x\":";
@@ -219,8 +200,6 @@ TEST_CASE("invalid tensors are rejected with their name") {
   CHECK_THAT(tensor("[4]", "[0,16]", R"("F32")", 15),
              Contains("which has 15") && Contains("cut off"));
   CHECK_THAT(tensor("[3]", "[4,16]"), Contains("hole"));
-  CHECK_THAT(tensor("[1099511627776]", "[0,4398046511104]"),
-             Contains("cut off"));  // no memory is allocated for the tensor
   CHECK_THAT(refusal_of(folder, header_of_x("[4]", "[0,16]"), 17), Contains("1 bytes follow"));
   CHECK_THAT(refusal_of(folder, "{}", 3), Contains("3 bytes follow"));
   CHECK_THAT(refusal_of(folder,
@@ -265,28 +244,6 @@ TEST_CASE("a file without a checksum is read, one with a wrong checksum is rejec
         R"("Heed_checksum":"crc32c:00000000")", R"("heed_checksum": "crc32c:00000000")"})
     CHECK_THAT(refusal_of(folder, std::string(R"({"__metadata__":{)") + entry + "}," + x, 4),
                Contains("checksum"));
-}
-
-// In each round, bytes are overwritten, inserted or removed, or the file is cut off. The reader
-// must load the damaged file or reject it with an error. Most of the damage is in the header,
-// because the reader depends on its values.
-TEST_CASE("random damage does not crash the reader") {
-  const Folder folder;
-  save_safetensors(folder / "good", examples(), {{"step", "17"}});
-  const std::string good = read_file(folder / "good");
-  std::uint64_t header = 0;
-  std::memcpy(&header, good.data(), 8);
-  std::mt19937 random(1);
-  int refused = 0;
-  // The environment variable HEED_FUZZ sets the number of rounds, for example HEED_FUZZ=20000.
-  const char* given = std::getenv("HEED_FUZZ");
-  const int rounds = given ? std::atoi(given) : kSanitized ? 500 : 1500;
-  for (int round = 0; round < rounds; ++round) {
-    const std::string bytes = mutated(good, random, 8 + header);
-    std::ofstream(folder / "bad", std::ios::binary | std::ios::trunc) << bytes;
-    refused += !refusal(folder / "bad").empty();
-  }
-  CHECK(refused > rounds / 2);
 }
 
 TEST_CASE("save_safetensors rejects invalid tensors and writes nothing") {

@@ -12,19 +12,6 @@ using namespace heed::autograd::testing;
 using heed::nn::testing::random_layer;
 using Options = MultiHeadAttention::Options;
 
-TEST_CASE("d_head and d_value do not depend on d_model") {
-  const MultiHeadAttention layer =
-      random_layer({.d_model = 12, .heads = 5, .d_head = 7, .d_value = 3, .dtype = float64});
-  CHECK(layer.weights.in_proj_weight.shape() == Shape{5 * (7 + 7 + 3), 12});
-  CHECK(layer.weights.out_proj_weight.shape() == Shape{12, 15});
-  Probe probe;
-  probe.record("hook_v").record("hook_z").record("hook_q");
-  CHECK(layer(draw({2, 4, 12}, 3), {.probe = &probe}).shape() == Shape{2, 4, 12});
-  CHECK(probe.value("hook_q").shape() == Shape{2, 4, 5, 7});
-  CHECK(probe.value("hook_v").shape() == Shape{2, 4, 5, 3});
-  CHECK(probe.value("hook_z").shape() == Shape{2, 4, 5, 3});
-}
-
 TEST_CASE("the scale rules") {
   const std::pair<std::variant<ScaleRule, double>, double> rules[] = {
       {ScaleRule::kInvSqrtHead, 1 / std::sqrt(5.0)},

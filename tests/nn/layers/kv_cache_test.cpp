@@ -339,9 +339,7 @@ TEST_CASE("a cache needs causal self-attention outside training") {
 
 TEST_CASE("rope with an offset rotates by absolute positions") {
   Generator g(4);
-  const Tensor x = randn({2, 7, 6}, float64, g), all = rope(x);
-  CHECK(rope(slice(x, 1, 3, 7), {.offset = 3}).to_vector<double>() ==
-        slice(all, 1, 3, 7).to_vector<double>());
+  const Tensor x = randn({2, 7, 6}, float64, g);
   const Tensor y = rope(slice(x, 1, 3, 7), {.base = 50, .offset = 3});
   for (std::int64_t t = 0; t < 4; ++t)
     for (std::int64_t i = 0; i < 3; ++i) {

@@ -196,15 +196,8 @@ TEST_CASE("the parameters of a task are settings", "[tasks]") {
   const auto refusal = [](const std::string& task, const TaskParameters& values) {
     return error_of([&] { complete_parameters(task, values); });
   };
-  REQUIRE(refusal("markov", {{"periods", "3..4"}}) ==
-          "`task-periods`: the task markov does not have this parameter; only induction has it");
   REQUIRE(refusal("text", {{"symbols", "3"}}) ==
           "`task-symbols`: the task text does not have this parameter; only markov has it");
-  REQUIRE(refusal("markov", {{"symbols", "1"}}) ==
-          "`task-symbols` needs a whole number, 2 to 52, got '1'");
-  REQUIRE(refusal("induction", {{"periods", "9..3"}}) ==
-          "`task-periods` needs two whole numbers, 1 to 52, the smaller first, such as 3..24, got "
-          "'9..3'");
   // If several tasks have a parameter of the same name, it has the same kind of value in all of
   // them.
   std::map<std::string, Setting::Kind> kinds;

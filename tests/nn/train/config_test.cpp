@@ -160,38 +160,6 @@ TEST_CASE("validate names options that contradict each other, and how to resolve
         }) == "`norm-kind`: rmsnorm has no effect with `norm` none; choose `norm` pre or post");
 }
 
-// Returns a configuration with an unusual value of every option: 2 layers, d_model 10, 4 heads with
-// d_head 6 and d_value 5, one head of keys and values, no bias in the output of attention, and an
-// MLP of width 15.
-RunConfig everything_unusual() {
-  RunConfig c;
-  Transformer::Options& m = c.model;
-  MultiHeadAttention::Options& a = m.attention;
-  a.d_model = 10, a.heads = 4, a.d_head = 6, a.d_value = 5, a.kv_heads = 1, a.window = 7;
-  a.scale = ScaleRule::kInvHead, a.qk_norm = true, a.soft_cap = 20;
-  a.bias = true, a.out_bias = false;
-  m.mlp = true, m.activation = Activation::kSwiglu, m.mlp_ratio = 1.5;
-  m.positions = Positions::kLearned, m.norm_kind = NormKind::kRMSNorm, m.norm = NormPlacement::kPre;
-  c.init = Init::kGPT2;
-  return c;
-}
-
-TEST_CASE("config.toml keeps the model's options, and the model has the expected parameters") {
-  const RunConfig c = everything_unusual();
-  validate(c);
-  CHECK(to_toml(from_toml(to_toml(c))) == to_toml(c));
-  CHECK(to_toml(c) != to_toml(RunConfig()));
-  Generator g(1);
-  const Transformer model = make_model(from_toml(to_toml(c)), 33, 32, g);
-  const std::int64_t q = 4 * 6 * 11, k = 6 * 11, v = 5 * 11, o = 10 * 4 * 5;
-  const std::int64_t attention = q + k + v + o + 2 * 6;  // last: gains
-  const std::int64_t mlp = 3 * 15 * 10 + 15 + 15 + 10, norms = 2 * 10;
-  CHECK(count_parameters(model) ==
-        33 * 10 + 48 * 10 + 2 * (attention + mlp + norms) + 10 + 32 * 10);
-  const MultiHeadAttention::Options& a = model.blocks[1].attn.options;
-  CHECK((a.soft_cap == 20 && a.window == 7 && a.qk_norm));
-}
-
 TEST_CASE("every init draws the documented standard deviations, and zero biases") {
   const auto std_dev = [](const Tensor& x) {
     return std::sqrt(var(x.detach(), {}, {.correction = 0}).item());

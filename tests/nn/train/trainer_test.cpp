@@ -13,13 +13,6 @@ using namespace heed::nn::testing;
 using heed::testing::Folder;
 namespace fs = std::filesystem;
 
-TEST_CASE("evaluating more often changes no weight") {
-  Trainer never(tiny_run()), often(tiny_run());
-  run_to(never, 6, 0);
-  run_to(often, 6, 1);
-  CHECK(hash_of(never.snapshot()) == hash_of(often.snapshot()));
-}
-
 TEST_CASE("evaluating training sequences changes no weight, and the history has their loss") {
   RunConfig with = tiny_run("modadd"), without = with;
   with.model.context = without.model.context = 3;

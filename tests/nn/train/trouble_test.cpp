@@ -1,6 +1,5 @@
-// Tests of errors during training. An error names the op that makes the first NaN, or the parameter
-// that no gradient reaches. After an error, weights and random streams are those before the failed
-// step.
+// Tests of errors during training. An error names the op that makes the first NaN. After an error,
+// weights and random streams are those before the failed step.
 
 #include "autograd/base/files.h"
 #include "nn/lab.h"
@@ -72,14 +71,6 @@ TEST_CASE("an evaluation that is not finite names the op") {
   const Evaluation e = t.evaluate(false);
   CHECK(!std::isfinite(e.loss));
   CHECK_THAT(e.trouble, Contains("linear [16, 8, "));
-}
-
-TEST_CASE("a parameter without gradient is named") {
-  Trainer t(tiny_mlp_run());
-  Tensor& weight = t.model.blocks[0].mlp->up.weight;
-  weight = weight.detach();
-  t.step();
-  CHECK(t.parameters_without_gradient() == std::vector<std::string>{"blocks.0.up.weight"});
 }
 
 }  // namespace

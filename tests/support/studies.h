@@ -32,11 +32,6 @@ inline const Batch& one_sequence() {
   return batch;
 }
 
-inline const Batch& two_prompts() {
-  static const Batch batch = batch_of({{0, 3, 1, 3, 6, 2}, {0, 1, 1, 5, 2, 4}});
-  return batch;
-}
-
 inline const Batch& three_sequences() {
   static const Batch batch = batch_of({{0, 3, 1, 3, 6, 2}, {0, 1, 1, 5, 2, 4}, {2, 6, 5, 4, 0, 3}});
   return batch;

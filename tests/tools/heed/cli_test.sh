@@ -46,17 +46,14 @@ for command in eval generate info; do refuses 2 "run needs a value" $command "";
 printf 'caf\xe9 au lait' > latin1.txt
 refuses 4 "byte 3" train --text latin1.txt
 mkdir full && touch full/precious
-refuses 2 "is not a run directory" train --out full
 refuses 2 "is not a run directory" train --out full --overwrite
 for words in bench "bench train --help"; do refuses 2 "heed bench is the program heed-bench" $words; done
-checks=$((checks + 1)); [[ ! -e runs ]] || fail "rejected commands created runs/"
 
 # --- config files
 while IFS='|' read -r content text; do
   printf '%b' "$content" > bad.toml
   refuses 2 "$text" train --config bad.toml
 done <<'BAD'
-[train]\nstps = 3\n|the nearest is 'steps'
 steps = 3\n|put it under [train]
 [trian]\nsteps = 3\n|the nearest is [train]
 [generate]\nlr = 3\n|unknown section [generate]; the nearest is
@@ -79,10 +76,6 @@ expect 0 train reverse "${tiny[@]}" --steps 8 --quiet --json --threads 1
 is_json_line
 out_has "runs/reverse-2"
 checks=$((checks + 1)); [[ ! -s err ]] || fail "--quiet is not quiet"
-same runs/reverse-1/model.safetensors runs/reverse-2/model.safetensors
-same runs/reverse-1/metrics.csv runs/reverse-2/metrics.csv
-expect 0 train --config runs/reverse-1/config.toml --out again --quiet
-same runs/reverse-1/model.safetensors again/model.safetensors
 
 # --- a directory that contains only config.toml is not a run directory
 mkdir -p runs/unsaved && cp runs/reverse-1/config.toml runs/unsaved
@@ -136,7 +129,6 @@ expect 0 train reverse "${tiny[@]}" --steps 400 --lr 3 --clip 0 --patience 2 --o
 out_has "stopped   patience: 2 evaluations without a loss below "; out_has ", that of step "
 expect 0 train reverse "${tiny[@]}" --steps 4 --accumulate 2 --optimizer sgd --momentum 0.9 \
   --schedule wsd --decay-steps 2 --dropout 0.1 --out options --quiet
-refuses 2 "power of two that divides --batch 4, at most 4, got 3" train reverse "${tiny[@]}" --accumulate 3
 ok test "$(wc -l < options/metrics.csv)" == 6  # a header and a row for each step
 
 # --- if a picture cannot be drawn, the result is printed anyway
@@ -149,7 +141,7 @@ refuses 2 "task has no effect with --resume" train reverse --resume runs/reverse
 expect 0 train --resume runs/reverse-2 --steps 17
 err_has "reverse: resuming at step 8 of 17 in runs/reverse-2; Ctrl-C"
 
-# --- Ctrl-C, a closed terminal, and a kill
+# --- Ctrl-C and a closed terminal. nothing_lost_test.sh kills runs
 # train_into DIR: starts a long training in the background, and returns after its first save and its first step
 train_into() {
   "$heed" train reverse "${tiny[@]}" --steps 1000000 --eval-every 0 --out "$1" > "$1.out" 2> "${stderr-$1.err}" &
@@ -180,10 +172,6 @@ kill -HUP $pid; wait_until $pid has_lines $(($(wc -l < nohup/metrics.csv) + 20))
 checks=$((checks + 1)); kill -TERM $pid 2> /dev/null || fail "$what: SIGHUP ends it under nohup"
 ends_with 130
 cp nohup.err err; err_has "heed train --resume nohup"
-train_into murdered
-kill -KILL $pid
-ends_with 137
-refuses 2 "--steps 1 is less than the 1000000 steps of" train --resume murdered --steps 1  # a killed run is not locked
 
 # --- eval, generate, info
 expect 0 eval runs/reverse-1 --sequences 64; out_has "best possible"; out_has "loss by position"
@@ -198,7 +186,6 @@ out_check=$(head -c 17 first)
 checks=$((checks + 1)); [[ $out_check == "abcdefghijklmnop|" ]] || { mv first out; fail "$what: prompt"; }
 err_has "tokens/s"
 expect 0 generate runs/reverse-1 --prompt abcdefghijklmnop --seed 5 --top-k 3 --threads 1; mv out first
-refuses 2 "'7'" generate runs/reverse-1 --prompt ab7
 refuses 2 "leave out --top-k" generate runs/reverse-1 --greedy --top-k 3
 expect 0 generate runs/reverse-1 --prompt abcdefghijklmnop --seed 5 --top-k 3 --samples 3
 out_has "--- sample 1 of 3"; out_has "--- sample 3 of 3"; err_has "3 samples"
@@ -212,13 +199,7 @@ expect 0 info runs/reverse-1/model.safetensors; out_has "tok.weight"; out_has "f
 expect 0 info runs/reverse-1 --json; is_json_line
 out_has '"config":{"task":"reverse",'; out_has '"saved_step":8,"result":{"steps":8,'; out_has '"vocabulary":["a","b",'; out_has '"ids":null'
 expect 0 info runs/reverse-1 --prompt abcdefghijklmnop --json; out_has '"ids":[0,1,2,3,'
-refuses 2 "'7'" info runs/reverse-1 --prompt ab7
 refuses 2 "--prompt has no effect" info runs/reverse-1/model.safetensors --prompt ab
-head -c 100 runs/reverse-1/model.safetensors > broken.safetensors
-refuses 4 "broken.safetensors" info broken.safetensors
-"$heed" tasks > /dev/full 2> err; code=$?
-what="heed tasks > /dev/full"; : > out
-checks=$((checks + 1)); [[ $code == 4 ]] || fail "$what: exit code $code, expected 4"
 
 # --- a run that trains on a text
 for i in $(seq 60); do echo "line $i: the quick brown fox, naïve café"; done > text.txt
@@ -226,7 +207,6 @@ expect 0 train --text text.txt "${tiny[@]}" --context 16 --steps 4 --out text-ru
 out_has "characters right"
 expect 0 generate text-run --prompt "naïve" --tokens 20; out_has "naïve"
 expect 0 study text-run --prompt "naï" --of "diff:ï-n"; out_has "diff:ï-n"  # --prompt does not need the text file
-refuses 2 "too few for context" train --text text.txt --context 512
 mkdir -p 'a #"\b'
 cp text.txt 'a #"\b/text.txt'
 expect 0 train --text 'a #"\b/text.txt' "${tiny[@]}" --context 16 --steps 4 --out odd-path --quiet
@@ -235,8 +215,6 @@ expect 0 train --config odd-path/config.toml --out odd-again --quiet
 same odd-path/model.safetensors odd-again/model.safetensors
 expect 0 eval text-run; out_has "2-gram"
 mv text.txt moved.txt  # resume_test.sh tests --resume with a moved text
-refuses 4 "text.txt" eval text-run
-expect 0 generate text-run --tokens 5 --greedy
 expect 0 info text-run; out_has "tok.weight"
 mv moved.txt text.txt
 
@@ -269,7 +247,6 @@ expect 0 export gpt2 --names torch --out torch.safetensors; out_has "names and l
 expect 0 info torch.safetensors; out_has "blocks.0.attn.in_proj_weight"
 refuses 2 "--mlp-act of the model is gelu-tanh, but nanogpt has gelu; choose" export gpt2 --names nanogpt --out n.safetensors
 ok test ! -e n.safetensors
-refuses 2 "--tied of the model is no, but nanogpt has an output layer with the" export runs/reverse-1 --names nanogpt --out n.safetensors
 refuses 2 "heed export needs --names NAME" export gpt2
 mkdir gpt2/checkpoints
 for inside in model.safetensors checkpoints/000001.safetensors; do
@@ -292,10 +269,6 @@ for pair in "gpt2 gpt2" "nano nanogpt" "runs/reverse-1 torch" "runs/reverse-1 tr
 done
 expect 0 train --from gpt2.safetensors --steps 1 --quiet --out from-gpt2
 printf '[train]\nd-model = 8\n' > narrow.toml
-if command -v python3 > /dev/null; then
-  changed gpt2.safetensors eps.safetensors 'header["__metadata__"]["eps"] = "1e-6"'
-  refuses 2 "eps.safetensors: the norms of its model have eps 1e-6, but those of heed have 1e-05" import eps.safetensors --out never
-fi
 refuses 4 "its tensors show d-model 16, but the configuration has 8" import gpt2.safetensors --config narrow.toml --out never
 refuses 2 "--out imported holds a run already; replace it with --overwrite" import gpt2.safetensors --out imported
 refuses 2 "python -m heed.torch ckpt.pt" import text.txt --out never
@@ -310,8 +283,6 @@ if command -v python3 > /dev/null; then
   expect 3 export gpt2 --names gpt2 --out n.safetensors "${nan[@]}"
   err_has "transformer.wpe.weight is nan at [0, 0] in nan.safetensors"
   ok test ! -e n.safetensors
-  expect 3 eval gpt2 --prompt aAbBcCdDeEfFgGhHa "${nan[@]}"
-  err_has "score: a logit [sequence, position, class] is nan at [0, 0, 0]"
   expect 3 eval gpt2 "${nan[@]}"; err_has "float32 is nan at [0, 0, 0]"
   refuses 4 "pos.weight is nan at [0, 0]" train --from gpt2/nan.safetensors --steps 1 --out never
   ok test ! -e never
@@ -336,27 +307,21 @@ rm -r runs/broken runs/notes runs/stopped
 # --- help works even if HEED_SIMD is invalid
 HEED_SIMD=abacus expect 0 --help; out_has "Exit codes"
 HEED_SIMD=abacus expect 0; out_has "heed generate"
-HEED_SIMD=abacus refuses 2 "'abacus' is not available on this machine" tasks
 
 # --- numeric errors. The norm of a vector with one element is constant, so no gradient passes through it.
 # 16 layers without norms overflow float32 after a step with lr 10, for any input and any initial weights.
+# nothing_lost_test.sh tests a step that is not finite.
 refuses 3 "blocks.0.ln1.weight" train --text text.txt "${tiny[@]}" --d-model 1 --context 8 \
   --strict --steps 4 --out severed --quiet
 diverges=(--text text.txt --layers 16 --heads 1 --d-model 16 --mlp --context 8 --norm none --clip 0
   --lr 10 --weight-decay 0 --warmup 0 --dtype float32 --quiet)
-expect 3 train "${diverges[@]}" --steps 50 --out diverged
-err_has "diverged contains the save of step"; err_has "not finite: blocks."
-expect 0 eval diverged --sequences 4
-has_file diverged/state.safetensors
 expect 3 train "${diverges[@]}" --steps 1 --eval-every 0 --out diverged-1  # the only evaluation is at the end
 err_has "the evaluation after step 1 is"; err_has "not finite: blocks."; err_has "diverged-1 contains the save of step 0"
 has_file diverged-1/state.safetensors
 expect 0 generate diverged-1 --tokens 3 --greedy
-expect 3 train --resume diverged --quiet
 
 # --- heed gradcheck
 expect 0 gradcheck softmax matmul; out_has "softmax"; out_has "matmul"; out_has "0 failed"
-expect 0 gradcheck add --order 1 --oracle dual --json; is_json_line
 # --- gradcheck --run checks a run in float64, and prints the error of float32 with the same weights
 for dtype in float32 float64; do
   expect 0 train copy "${tiny[@]}" --steps 2 --dtype $dtype --out checked-$dtype --quiet

@@ -44,8 +44,6 @@ damage() {  # damage FILE [SIZE]: copies all runs, and truncates FILE of the fir
 }
 damage config.toml; damage metrics.csv  # copies, which are not read
 expect 0 compare bad; out_has "6 runs of 2 settings"; ok test ! -s err
-damage state.safetensors 1000000; flip_bit bad/reverse-none-1/state.safetensors
-expect 0 compare bad; out_has "5 runs of 2 settings"; err_has "state.safetensors: its checksum is "
 for size in 0 300; do
   damage state.safetensors $size
   expect 0 compare bad; out_has "5 runs of 2 settings"; has_row 2 "scale=none"
@@ -59,15 +57,7 @@ refuses 4 "compare: no run can be compared: bad/reverse-none-1/ (cannot read" co
 table() { out_has "6 runs of 2 settings"; has_row 3 "scale=1/d-head"; }
 touch file; expect 4 compare all --out file/here; table; err_has "cannot make the directory file/here: "; err_has "--out DIR writes"
 expect 4 compare all --out file/here --json; is_json_line; out_has '"files":[]'; err_has "--out DIR writes"
-mkdir fixed
-expect 0 compare all --out fixed; has_file fixed/curves.png
 
-# --- runs of several tasks: the task is a part of the setting
-train_runs tasks reverse 1 2; train_runs tasks copy 1 2
-expect 0 compare tasks; out_has "8 runs of 4 settings"; ok test ! -s err
-for task in reverse copy; do has_row 2 "$task, scale=none"; has_row 2 "$task, scale=1/d-head"; done
-expect 0 train markov "${tiny[@]}" --steps 4 --quiet --out markov
-expect 0 compare all markov --out mixed; has_row 3 "reverse, scale=none"; has_row 1 "markov"
 
 # --- runs on two different texts have one task, and each text is a setting
 for text in a b; do

@@ -20,13 +20,10 @@ ok [ "$(grep -o '"text":"[^"]*"' texts | grep -c '\\n[^"]')" = 0 ]
 expect 0 study sums --prompt 3+4= --of diff:7-8
 refuses 4 "if it was moved, resume the run once with --lines set to its new path" eval sums
 refuses 4 "if it was moved, resume the run once with --lines set to its new path" study sums
-refuses 4 "cannot read" eval sums
 mv moved.txt sums.txt
 expect 0 study sums; out_has "(6 tokens)"  # the context has 8 tokens, but 2 of them are padding
 expect 0 study sums --sample 3; out_has "(7 tokens)"
 expect 0 train --resume sums --steps 8 --quiet
-echo "9+9=19" >> sums.txt
-refuses 4 "is not the text of this run" eval sums
 refuses 2 "one file" train --text sums.txt --lines sums.txt
 refuses 2 "for the task lines" train markov --lines sums.txt
 expect 0 train --lines sums.txt --context 6 "${small[@]}" --out short
@@ -44,7 +41,6 @@ refuses 2 "it is without the space before it: write 'line'" generate words --pro
 expect 0 eval words; out_has "words right"
 
 # --- pipes and devices are rejected at once, because reading them might never end. inputs_test.py tests all inputs
-refuses 4 "is a pipe or a device" train --lines /dev/null
 refuses 4 "is a pipe or a device" train --text <(cat words.txt)
 
 # --- generate
@@ -58,10 +54,7 @@ err_has "; stopped"
 expect 0 "${prompt[@]}" --stop "${text:4:1}" --json; out_has '"stopped":true'
 refuses 2 "stop: '!'" "${prompt[@]}" --stop '!'
 refuses 2 "give --prompt " generate reverse
-# --- export and import, and a state that is damaged or has a size of 1 TB
-expect 0 export reverse --names transformerlens --out x.safetensors
-expect 0 import x.safetensors --out imported; ok test "$(weights_of reverse)" == "$(weights_of imported)"
-expect 0 train --from imported "${small[@]}" --out again
+# --- a state that is damaged or has a size of 1 TB
 cp -r reverse bad; flip_bit bad/state.safetensors
 for try in 1 2; do
   for words in "info bad" "eval bad" "study bad" "generate bad --prompt a" "train --resume bad --steps 9" \

@@ -27,17 +27,8 @@ characters=$(($(wc -m < other.txt) - 1)) bytes=$(($(wc -c < other.txt) - 1)) los
 close "$(value bits_per_byte)" "$loss / log(2) * $characters / $bytes"
 ok test "$(value eval_sequences)" == $(((characters + 15) / 16))
 expect 0 eval text --text other.txt; out_has ", on other.txt"
-for stride in 1 4 16; do
-  expect 0 eval text --text other.txt --stride $stride --json
-  ok test "$(value eval_tokens)" == "$characters"
-  [[ $stride == 16 ]] && close "$(value loss)" "$loss"
-done
 expect 0 eval text --text other.txt --context 4 --json; ok test "$(value eval_tokens)" == "$characters"
 expect 0 eval text --text other.txt --sequences 2 --json; ok test "$(value eval_tokens)" == 32
-printf 'line 1\nline ?\n' > bad.txt
-refuses 2 "'bad.txt' contains '?' in line 2, which is not in the vocabulary" eval text --text bad.txt
-refuses 2 "the learned positions of the model end at 16 tokens, got 17" eval text --text other.txt --context 17
-refuses 2 "--stride: needs 1 to --context = 16, got 17" eval text --text other.txt --stride 17
 refuses 2 "the size of the evaluation set, got 1000" eval text --text other.txt --sequences 1000
 refuses 4 "cannot read absent.txt" eval text --text absent.txt
 refuses 2 "both given" eval text --text other.txt --lines other.txt
@@ -50,7 +41,6 @@ refuses 2 "--task-periods has no effect on a text" eval text --task-periods 3..4
 # --- lines of another file; options that would change the held-out lines of a run are rejected
 expect 0 eval text --lines other.txt --context 16 --json; out_has '"task":"lines"'
 ok test "$(value eval_sequences)" == 30
-refuses 2 "--stride: has no effect on lines" eval text --lines other.txt --stride 4
 expect 0 train --lines text.txt "${small[@]}" --context 48 --positions rope --out lines
 refuses 2 "the held-out lines of this run depend on its context, 48" eval lines --context 64
 expect 0 eval lines --lines other.txt --context 14; err_has "21 of 30 lines are longer than 13 tokens"
@@ -58,7 +48,6 @@ expect 0 eval lines --text other.txt --context 64; out_has "context 64"
 
 # --- words
 expect 0 train --text text.txt --unit word "${small[@]}" --context 16 --out words
-refuses 2 "'the' in line 1, which is not in the vocabulary" eval words --text other.txt
 head -1 text.txt > first.txt
 expect 0 eval words --text first.txt; out_has "perplexity per word"
 

@@ -6,7 +6,6 @@ Usage: guide_test.py HEED. SIMD targets sum in different orders, so values may d
 import os
 import re
 import subprocess
-import sys
 import tempfile
 
 from heed_program import HEED, heed

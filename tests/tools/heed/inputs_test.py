@@ -25,7 +25,6 @@ from heed_program import HEED, check, finish, heed
 CALLS = os.path.abspath(sys.argv[2])
 UNITS = {"FILE", "DIR", "PATH", "RUN|FILE", "A,B,...|FILE", "RUN"}
 OUTPUTS = {"out", "path"}
-RUN_ARGUMENTS = {"RUN", "RUNS", "OTHER"}  # each has an option of the same name in the list below
 TINY = "--layers 1 --heads 1 --d-model 16 --batch 4 --eval-batch 8 --steps 2 --threads 1 --quiet".split()
 PROMPT = ["--prompt", "abcdefghijklmnop"]
 EVALUATE = ["--sequences", "2"]

@@ -24,11 +24,10 @@ done <<'BAD'
 BAD
 cp kept.toml run/config.toml
 
-# --- many parts in a key or section once made toml++ overflow the stack, in `heed info DIR`, too
+# --- many parts in a key or section once made toml++ overflow the stack in `heed info DIR`; toml_test.cpp has the texts
 parts=$(printf 'a.%.0s' {1..20000})a
 for line in "$parts = 1" "[$parts]"; do
   echo "$line" > bad.toml
-  refuses 2 "bad.toml:1: a key or section has more than 16 parts" train --config bad.toml --print-config
   mkdir -p many/run; cp run/model.safetensors bad.toml many/run; mv many/run/bad.toml many/run/config.toml
   expect 0 info many; out_has "config.toml:1: a key or section has more than"
 done
@@ -62,8 +61,6 @@ header escape.safetensors '{"__metadata__":{"a\u001b[2J":"b\u001b]0;x\u0007"},"n
 expect 0 info escape.safetensors; out_has 'a\x1b[2J'; out_has 'b\x1b]0;x\x07'; out_has 'n\x1b[1m'
 ok test -z "$(tr -d '[:print:]\n' < out)"
 
-# --- the run may be given as an argument or as the option --run
-expect 0 eval --run run --sequences 8; out_has "best possible"
 
 # --- little memory, or few file handles: heed either succeeds or prints one line that names the
 # exhausted resource

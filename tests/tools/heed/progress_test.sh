@@ -7,12 +7,8 @@ reverse=(train reverse "${tiny[@]}" --threads 1)
 expect 0 "${reverse[@]}" --steps 200 --eval-every 100 --out not-quiet
 ok grep -qE '^  evaluated on the first 8 of 1,024 evaluation sequences, at the end on all$' err
 ok grep -qE '^  best possible loss on them 0\.0000$' err
-ok grep -qE '^step  100/200  eval_loss [0-9.]+  answer tokens right [0-9.]+ %  [0-9.]+s left' err
 ok grep -qE '^step  200/200  eval_loss .*  0\.0s left' err
 ok [ "$(awk 'length($0) > 80' err | wc -l)" = 0 ]
-ok [ "$(grep -c $'\033' err)" = 0 ]
-expect 0 "${reverse[@]}" --steps 8 --quiet --out quiet
-ok test ! -s err
 
 # --- a task with held-out data is evaluated on training sequences, too, which changes no weight
 modadd=(train modadd --layers 1 --heads 1 --d-model 16 --batch 4096 --steps 60 --threads 1)
@@ -41,9 +37,4 @@ ok [ $? = 4 ]
 ok test -e rows/best.safetensors.tmp12.0
 kill -KILL $pid
 wait $pid 2> /dev/null
-what="heed train, killed"
-ok [ "$(wc -l < rows/metrics.csv)" -gt 20 ]
-ok [ "$(sed -n 21p rows/metrics.csv | cut -d, -f1)" = 20 ]
-expect 0 info rows/model.safetensors
-ok grep -qE '^ *step +0$' out
 end_of_checks

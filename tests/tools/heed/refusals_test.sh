@@ -79,8 +79,6 @@ its name in heed is --tokens :: generate --max_new_tokens 4
 the nearest is 'softmax' :: gradcheck sofmax
 op has no effect with --run; leave out op :: gradcheck softmax --run R
 add --run or leave out --weights :: gradcheck add --weights F
-context :: train --context 60000 --batch 60000
-of memory are available; lower :: train --layers 100 --d-model 16384 --mlp --batch 1
 --lr needs a value :: train --lr
 --steps needs a whole number :: train --steps -4
 contradict :: train --mlp --no-mlp
@@ -89,7 +87,6 @@ contradict :: train --mlp --no-mlp
 --overwrite needs --out DIR :: train --overwrite
 --json has no effect with --print-config :: train --print-config --json
 give --eval-every above 0 :: train reverse --eval-every 0 --patience 2
---kv-heads needs 0 or a positive divisor of --heads 2, got 3 :: train --kv-heads 3
 reads no file :: train --unit word
 is 0 for every model :: study runs/reverse-1 --of diff:a-a
 has no corruptions; give pairs with --pairs :: study runs/reverse-1 --corruption value
@@ -99,8 +96,6 @@ has no corruptions; give pairs with --pairs :: study runs/reverse-1 --corruption
 give only one of them :: study runs/reverse-1 --prompt ab --sample 1
 --sample: needs 0 to :: study runs/reverse-1 --sample 99999999
 --show: 'path' is not one of all, components, gradient, sets, edges, cells :: study runs/reverse-1 --show path
-an edge has one receiver; remove what follows L0H0 :: study runs/reverse-1 --edge embed:V:L0H0:logits
-is not a component :: study runs/reverse-1 --ablate L0H0,MLP
 needs at least 5, because each sequence has 4 donors; got 1 :: study runs/reverse-1 --ablate L0H0 --samples 1
 use logprob, or diff:A-B for two named tokens :: study runs/reverse-1 --of margin
 --block prevents queries from attending to keys :: study runs/reverse-1 --cut L0H0[1,1]

@@ -84,9 +84,7 @@ for row in rows:
 # --- over time, the effects are those of a study of the checkpoint, with one donor
 heed("train", "induction", "--steps", 4, "--save-every", 2, "--out", "run", "--quiet")
 over_time = json.loads(heed("study", "run", "--over-time", "--samples", 8, "--json", "--out", "time"))
-check("over time: steps", over_time["steps"] == [0, 2, 4] and len(over_time["components"]) == 4)
 for step, value, accuracy in zip(over_time["steps"], over_time["values"], over_time["accuracy"], strict=True):
     one = json.loads(heed("study", "run", "--weights", f"checkpoints/{step:06}.safetensors", "--samples", 8, "--json", "--out", f"at-{step}"))
     check(f"over time: step {step}", close([value, accuracy], [one["sample"][key] for key in ("value", "accuracy")]), value)
-check("over time: picture", os.path.exists("time/over_time.png"))
 finish()

@@ -20,13 +20,10 @@ out_has "the log probability at 18"; ok grep -q "L0MLP" at-18/report.html; out_h
 expect 0 info at-18/arrays.safetensors; help_has "the log probability of the right tokens, at position 18"
 printf 'abcdefghijklmnop\tbacdefghijklmnop\nabcdefghijklmnop\tabcdefghijklmnoo\tp\to\n' > pairs.txt
 expect 0 study runs/reverse-1 --pairs pairs.txt; help_has "2 pairs of pairs.txt"; out_has "noise: necessary"
-printf 'abcdefghijklmnop\tbac\n' > bad.txt; refuses 2 "a prompt needs exactly 16 tokens" study runs/reverse-1 --pairs bad.txt
 printf 'abcdefghijklmnop\n' > bad.txt; refuses 2 "bad.txt, line 1: needs 2 or 4 parts, got 1; write clean TAB corrupt" study runs/reverse-1 --pairs bad.txt
 printf 'abcdefghijklmnop\tabcdefghijklmnop|a\n' > bad.txt; refuses 2 "bad.txt, line 1: a prompt of 18 tokens, but the first prompt of the file has 17" study runs/reverse-1 --pairs bad.txt
 printf 'abcdefghijklmnop\tbacdefghijklmnop\tab\tc\n' > bad.txt; refuses 2 "'ab' is not one token that the model predicts" study runs/reverse-1 --pairs bad.txt
-printf 'abcdefghijklmnop\tabcdefghijklmnop\n' > bad.txt; refuses 2 "nothing to restore" study runs/reverse-1 --pairs bad.txt
 : > bad.txt; refuses 2 "has no pair; write clean TAB corrupt" study runs/reverse-1 --pairs bad.txt
-refuses 4 "cannot read missing.txt" study runs/reverse-1 --pairs missing.txt
 refuses 2 "give one of them" study runs/reverse-1 --pairs pairs.txt --corruption value
 expect 0 study runs/reverse-1 --of loss --json; is_json_line; out_has '"objective":"the loss"'
 expect 0 study runs/reverse-1 --of logprob:a --json; is_json_line; out_has '"objective":"logprob:a at '
@@ -55,7 +52,6 @@ mv text.txt elsewhere.txt  # a prompt can be studied without the text
 expect 0 study text-run --prompt "the quick"; help_has "the sequences of the run are not available"
 refuses 2 "Use --ablation zero" study text-run --prompt "the quick" --ablate L0H0
 expect 0 study text-run --prompt "the quick" --ablate L0H0 --ablation zero
-refuses 4 "text.txt" study text-run
 mv elsewhere.txt text.txt
 expect 0 study runs/reverse-1 --prompt abcdefghijklmnop --corrupt ponmlkjihgfedcba --of diff:a-b --out patched
 for words in "Activation patching" "the sequence and a corrupt prompt" patching_heads.png "denoise: sufficient"; do out_has "$words"; done
@@ -84,9 +80,6 @@ for name in weights dA dS patching; do
 done
 ok grep -q '<text xmlns="urn:heed:metadata" keyword="Command line">heed study runs/reverse-1 --prompt' svg/dS.svg
 ok grep -q '<desc>dL/dS.* Run reverse-1, task reverse' svg/dS.svg
-for i in $(seq 100); do echo "<a href=\"$i\">&amp;]]></a>"; done > markup.txt
-expect 0 train --text markup.txt "${tiny[@]}" --context 16 --steps 2 --out markup --quiet
-expect 0 study markup --prompt '<a&">]]>' --format svg --out hostile; xml hostile/dS.svg
 expect 0 study runs/reverse-1 --format svg --out vector --json; is_json_line; out_has 'vector/dS.svg'
 has_file vector/dS.svg; ok test ! -e vector/dS.png
 
@@ -130,7 +123,6 @@ refuses 2 "1e+39 is out of range for float32" plot large.safetensors
 
 # --- a study goes into a new directory. hostile_test.py tests links, and faults_test.sh kills
 has_file runs/reverse-1/study-2/arrays.safetensors
-refuses 2 "--out looked is not empty; choose a new directory, such as looked-2" study runs/reverse-1 --out looked
 refuses 2 "unknown option --overwrite: it was removed; each result has a new directory" study again --overwrite
 mkdir -p target && ln -sfn target link  # a link to an empty directory
 expect 0 study runs/reverse-1 --out link; has_file link/dS.png
@@ -150,7 +142,5 @@ expect 0 study cut --weights checkpoints/000008.safetensors
 cp -r cut bare && rm -rf bare/checkpoints bare/best.safetensors
 refuses 4 "bare has no best.safetensors; leave out --weights" study bare --weights best.safetensors
 expect 0 study bare
-cp runs/reverse-1/checkpoints/000000.safetensors cut/checkpoints/000004.safetensors
-refuses 4 "contains step 0, not the step in its name" study cut --over-time
 
 end_of_checks

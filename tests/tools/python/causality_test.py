@@ -90,17 +90,6 @@ class ChunkRecurrence(nn.Module):
         return F.pad(states.repeat_interleave(16, 1), (0, 0, 0, x.size(1) - whole))
 
 
-class Spectral(nn.Module):
-    """nanochat#844, 3: the spectrum of the padded sequence times any complex response, which is not one-sided."""
-
-    def forward(self, x):
-        length = x.size(1)
-        generator = torch.Generator().manual_seed(1)
-        response = torch.randn(length + 1, D, 2, dtype=torch.float64, generator=generator).to(x)
-        spectrum = torch.fft.rfft(x, 2 * length, dim=1) * torch.view_as_complex(response)
-        return torch.fft.irfft(spectrum, 2 * length, dim=1)[:, :length]
-
-
 def fft_convolution(x):
     """A causal convolution, by FFT of twice the length. Later tokens change its rounding."""
     length = x.size(1)
@@ -220,7 +209,6 @@ class Causality(unittest.TestCase):
         leak = self.refused(block_summaries, first, 128)
         self.assertEqual((leak["output"], leak["token"]), (0, 1))
         self.refused(ChunkRecurrence, first + "; length 32")
-        self.refused(Spectral, first + "; length 32")
 
     def test_a_leak_in_complete_blocks_at_any_length(self):
         self.refused(ChunkRecurrence, "length 19", 19)

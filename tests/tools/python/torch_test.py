@@ -4,7 +4,6 @@
     PYTHONPATH=build/release/python python3 tests/tools/python/torch_test.py
 """
 import doctest
-import json
 import sys
 import unittest
 

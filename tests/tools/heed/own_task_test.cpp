@@ -89,7 +89,7 @@ TEST_CASE("commands read a run on a user's task, unless they need its sequences"
                                              {"eval", "imported"}}) {
     const heed::testing::Outcome o = Place::run(words);
     INFO(words[0] << ": " << o.err);
-    CHECK(o.code == kInputOutput);
+    CHECK(o.code == heed::kInputOutput);
     CHECK_THAT(o.err, Contains("its task 'counting' is defined in the program that trained it"));
   }
   SafeTensors state = load_safetensors("own/state.safetensors");

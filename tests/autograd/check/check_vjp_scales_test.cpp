@@ -134,7 +134,7 @@ TEMPLATE_TEST_CASE("no gradient of a function that changes only in jumps can be 
     CHECK(check_slope<TestType>(
               round, [=](double) { return slope; }, 1)
               .verdict == Verdict::kVacuous);
-  // Its backward rounds dy, too, and is therefore not linear.
+  // Backward rounds dy to float16, so it is not linear.
   const auto in_float16 = [](double t) { return double(Float16(t)); };
   const auto forward = [&](const Arrays<double>& a) {
     Arrays<double> y = {{1}, a[1]};

@@ -67,8 +67,8 @@ std::string list_text(const std::vector<LeftOut>& left_out) {
   return text + (left_out.size() > kNamed ? ", ..." : "");
 }
 
-// Reads the runs. Names those that are not compared in a warning or, if there are no others, an
-// error.
+// Reads the runs. A warning names those that are not compared. If none can be compared, throws
+// IoError or UsageError.
 Compared read_runs(const std::vector<Command::Value>& given) {
   Compared all;
   for (const Command::Value& argument : given)

@@ -61,7 +61,8 @@ std::vector<RunGroup> group_runs(std::vector<ComparedRun> runs) {
   for (const ComparedRun& run : runs) all.push_back(options_of(run.config));
   const auto task = std::size_t(std::ranges::find(all.at(0), "task", &Options::value_type::first) -
                                 all[0].begin());
-  // Whether a run of the same task (of any task, for the task itself) has another value.
+  // Returns whether a run of the same task has another value of option k. For the option "task", a
+  // run of any task.
   const auto differs = [&](const Options& mine, std::size_t k) {
     return std::ranges::any_of(all, [&](const Options& other) {
       return other[k] != mine[k] && (k == task || other[task] == mine[task]);

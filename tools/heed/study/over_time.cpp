@@ -26,9 +26,7 @@ StudySample sample_over_time(const StudyOptions& o, const Subject& s, Progress& 
   StudyOptions few = o;
   if (o.samples == 0)
     few.samples = std::clamp(s.run->task->evaluation_size(), nn::kLeastSequences, kSequences);
-  StudySample sample = sample_of(few, s);
-  if (sample.donors.rows.empty()) usage_error("--over-time: {}", sample.without_donors);
-  return sample;
+  return sample_of(few, s);  // throws unless each sequence has donors
 }
 
 nn::Json over_time_json(const nn::OverTime& study) {

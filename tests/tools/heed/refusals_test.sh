@@ -46,6 +46,7 @@ while IFS= read -r row; do
   refuses 2 "${row%% :: *}" "${words[@]}"
 done << 'END'
 heed train --help has no part 'bogus'; heed train --help all prints everything :: train --help bogus
+heed --help has no part '-x'; heed --help all prints everything :: --help=-x
 unknown command 'trian'; did you mean heed train? :: trian --help
 unknown command 'trian'; did you mean heed train? :: --help trian
 unknown command 'sweep': it was removed; train the runs in a loop :: sweep s.toml

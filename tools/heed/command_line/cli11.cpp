@@ -41,9 +41,9 @@ CLI::Option* add_setting(CLI::App& app, const nn::Setting& setting, bool is_argu
   return option;
 }
 
-std::string see_help(const Command* command) {
-  return "see " + (command ? command->typed() : "heed") + " --help";
-}
+std::string typed(const Command* command) { return command ? command->typed() : "heed"; }
+
+std::string see_help(const Command* command) { return "see " + typed(command) + " --help"; }
 
 // Throws UsageError for the first argument that CLI11 did not recognize, if there is one.
 void report_unknown(const std::vector<std::string>& rest, const Command* command,
@@ -53,7 +53,7 @@ void report_unknown(const std::vector<std::string>& rest, const Command* command
     std::vector<std::string> known =
         command ? nn::keys(command->settings) : std::vector<std::string>{"version"};
     known.push_back("help");
-    throw UsageError(unknown_option(argument, command ? command->typed() : "heed", known));
+    throw UsageError(unknown_option(argument, typed(command), known));
   }
   for (const std::string& argument : rest) {
     if (argument == "--") continue;
@@ -153,7 +153,7 @@ CommandLine parse_command_line(const Commands& commands, int argc, char** argv) 
     const bool all = *word == "all";
     if (!all && !word->empty())
       usage_error("{0} --help has no part '{1}'; {0} --help all prints everything",
-                  line.command->typed(), *word);
+                  typed(line.command), *word);
     line.help = line.command ? help_text(*line.command, all) : help_text(commands, all);
     return line;
   }

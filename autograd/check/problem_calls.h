@@ -30,8 +30,7 @@ class Buffers {
  public:
   /// The array at `index` has the layout `placed`. Before and after each array lie `gap` NaNs.
   explicit Buffers(const std::vector<Shape>& shapes, std::size_t index = 0,
-                   ArrayLayout placed = ArrayLayout::kContiguous, std::int64_t gap = 0)
-      : has_gaps_(gap > 0) {
+                   ArrayLayout placed = ArrayLayout::kContiguous, std::int64_t gap = 0) {
     for (const Shape& s : shapes)
       placements_.push_back(
           place(s, placements_.size() == index ? placed : ArrayLayout::kContiguous, gap));
@@ -46,11 +45,8 @@ class Buffers {
   Buffers& operator=(const Buffers&) = delete;
   /// Copies `values`, the concatenated elements of all arrays, into the arrays.
   const heed_array* filled(const Values& values) {
-    each_element([next = values.begin()](T& e, std::size_t, std::int64_t) mutable {
-      e = T(*next++);
-      return true;
-    });
-    if (has_gaps_) before_ = buffers_;
+    each_element([next = values.begin()](T& e) mutable { e = T(*next++); });
+    keep();
     return arrays_.data();
   }
   /// Fills the arrays with NaN, so that an element that a callback does not write is found.
@@ -63,36 +59,33 @@ class Buffers {
     std::size_t n = 0;
     for (const std::vector<T>& b : buffers_) n += b.size();
     all.reserve(n);
-    each_element(
-        [&](const T& e, std::size_t, std::int64_t) { return all.push_back(double(e)), true; });
+    each_element([&](const T& e) { all.push_back(double(e)); });
     return all;
   }
-  /// Returns the name of the first element that differs from `values` in a bit, such as
-  /// "input 0 at [2]" for the kind "input". Returns "" if there is none.
-  std::string changed(const char* kind, const Values& values) {
-    std::string found;
-    std::size_t array = 0;
-    std::int64_t at = -1;
-    each_element([&, next = values.begin()](const T& e, std::size_t i, std::int64_t k) mutable {
-      const auto right = T(*next++);
-      // NOLINTNEXTLINE(bugprone-suspicious-memory-comparison): it compares the bits, also of NaN.
-      if (std::memcmp(&e, &right, sizeof e) == 0) return true;
-      array = i, at = k;
-      return false;
-    });
-    if (at >= 0)
-      found = kind + (" " + std::to_string(array)) + " at " +
-              to_text(unravel(at, placements_[array].elements.shape));
-    for (std::size_t i = 0; has_gaps_ && found.empty() && i < buffers_.size(); ++i)
-      if (std::memcmp(buffers_[i].data(), before_[i].data(), buffers_[i].size() * sizeof(T)) != 0)
-        found = std::string("memory beside ") + kind + " " + std::to_string(i);
-    return found;
+  /// Copies the arrays, for changed().
+  void keep() { kept_ = buffers_; }
+  /// Returns the name of the first element that has other bits than after the last keep() or
+  /// filled(), such as "input 0 at [2]" for the kind "input". Returns "" if there is none.
+  std::string changed(const std::string& kind) const {
+    for (std::size_t i = 0; i < kept_.size(); ++i) {
+      const auto differs = [&](std::int64_t begin, std::size_t count) {
+        return std::memcmp(&buffers_[i][begin], &kept_[i][begin], count * sizeof(T)) != 0;
+      };
+      if (buffers_[i].empty() || !differs(0, buffers_[i].size())) continue;
+      const std::string name = kind + " " + std::to_string(i);
+      const Layout& l = placements_[i].elements;
+      for (std::int64_t k = 0; k < l.shape.numel(); ++k)
+        if (const Dims index = unravel(k, l.shape); differs(l.offset + l.offset_of(index), 1))
+          return name + " at " + to_text(index);
+      return "memory beside " + name;
+    }
+    return "";
   }
 
  private:
   static inline const T kNan = T(std::numeric_limits<double>::quiet_NaN());
 
-  // Calls f(element, index of the array, row-major position) until it returns false.
+  // Calls f with each element, in the row-major order of each array.
   template <class F>
   void each_element(F f) {
     for (std::size_t i = 0; i < buffers_.size(); ++i) {
@@ -101,13 +94,12 @@ class Buffers {
       T* const first = buffers_[i].data() + l.offset;
       const std::int64_t n = l.shape.numel();
       for (std::int64_t k = 0; k < n; ++k)
-        if (!f(first[contiguous ? k : l.offset_of(unravel(k, l.shape))], i, k)) return;
+        f(first[contiguous ? k : l.offset_of(unravel(k, l.shape))]);
     }
   }
 
-  const bool has_gaps_;
   std::vector<Placement> placements_;
-  std::vector<std::vector<T>> buffers_, before_;  // before_: a copy after filled(), if has_gaps_
+  std::vector<std::vector<T>> buffers_, kept_;
   std::vector<heed_array> arrays_;
 };
 
@@ -129,16 +121,16 @@ class ProblemCalls : public ForeignCalls {
     caller = p.caller ? p.caller : "", layouts = p.layouts;
     call = [this](const Values& x, const Values* v, const PlacedArray& placed) {
       if (placed.layout != ArrayLayout::kContiguous) return run_placed(x, v, placed);
-      ready_ = !v || (ready_ && inputs_.changed("input", x).empty());
       return run(x, v, inputs_, grad_outputs_);
     };
   }
   /// Calls backward. Calls forward before it if the last call of forward had other inputs, or if
   /// backward refuses a second call after one forward. Returns NaNs if forward is undefined.
   Values backward(const Values& x, const Values& v) {
-    if ((single_use || !ready_ || !inputs_.changed("input", x).empty()) &&
-        (call(x, nullptr, {}), undefined))
-      return Values(x.size(), std::nan(""));
+    if (single_use || x != x_) {
+      call(x, nullptr, {});
+      if (undefined) return Values(x.size(), std::nan(""));
+    }
     return call(x, &v, {});
   }
   /// Calls backward2, after forward. Throws NoSecondDerivative if it returns HEED_NO_DERIVATIVE.
@@ -183,8 +175,9 @@ class ProblemCalls : public ForeignCalls {
                         is_placed ? placed.layout : ArrayLayout::kContiguous, gap);
     };
     Buffers<T> inputs = buffers(false), grad_outputs = buffers(true);
-    ready_ = false;
-    return run(x, v, inputs, grad_outputs);
+    Values results = run(x, v, inputs, grad_outputs);
+    x_.clear();
+    return results;
   }
 
   // Calls forward, or backward if v is not null, and finds the arrays that the call has changed.
@@ -194,26 +187,23 @@ class ProblemCalls : public ForeignCalls {
     Buffers<T>* result = &outputs_;
     if (!v) {
       run_forward(xs);
+      x_ = undefined ? Values() : x;
     } else {
       turn_ = 1 - turn_;
       result = &gradients_[turn_];
       run_backward(xs, grad_outputs.filled(*v), result->cleared());
-      find_changed(grad_outputs.changed("the gradient of output", *v), "backward", kMustKeep);
+      result->keep();
+      find_changed(grad_outputs.changed("the gradient of output"), "backward", kMustKeep);
     }
-    find_changed(inputs.changed("input", x), v ? "backward" : "forward", kMustKeep);
-    if (!earlier_.empty())
-      find_changed(gradients_[last].changed("the gradient of input", earlier_),
-                   v ? "backward" : "forward",
-                   ", which an earlier backward returned; it must return a new array");
-    Values values = result->values();
-    if (v) earlier_ = values;
-    return values;
+    find_changed(inputs.changed("input"), v ? "backward" : "forward", kMustKeep);
+    find_changed(gradients_[last].changed("the gradient of input"), v ? "backward" : "forward",
+                 ", which an earlier backward returned; it must return a new array");
+    return result->values();
   }
 
   void run_forward(const heed_array* xs) {
     ++calls_.forward;
     finish("forward", p_.forward(p_.user, xs, outputs_.cleared()));
-    ready_ = ready_ && !undefined;
   }
 
   // Calls backward, and again after forward if it refuses a second call after one forward.
@@ -239,12 +229,11 @@ class ProblemCalls : public ForeignCalls {
   const heed_problem& p_;
   Calls& calls_;
   const std::vector<Shape> shapes_[2];  // of the inputs and of the outputs
-  bool ready_ = false;  // true if inputs_ has the inputs of the last call of forward
+  Values x_;  // inputs of the last call of forward; empty if it was undefined or had a layout
   Buffers<T> inputs_, outputs_, grad_outputs_;
   Buffers<T> tangents_, by_inputs_, by_grad_outputs_;  // of backward2 and jvp
   Buffers<T> gradients_[2];                            // results of the last two calls of backward
   int turn_ = 0;                                       // index of the last call in gradients_
-  Values earlier_;                                     // copy of gradients_[turn_]; empty before
 };
 
 }  // namespace heed::autograd

@@ -93,21 +93,16 @@ CheckedFunction checked_arrays(const Derivatives<T>& f, const Arrays<T>& x, cons
 // Returns true if e compares input i with differences. The step of other oracles is 0.
 bool is_of(const Comparison& e, std::size_t i) { return e.input == i && e.step != 0; }
 
-// Repeats the comparisons of one input with differences, with wrong derivatives, and adds the
-// outcome to the report. `spoil` makes a gradient wrong, and a derivative by jvp is multiplied by
-// `factor`. `name` is the name of this mutation.
+// Repeats the comparisons of one input with differences, with the derivative wrong(e) in place of
+// that of comparison e, and adds the outcome to the report. `name` is the name of this mutation.
 void replay(const Checker& checker, std::size_t input, std::string_view name,
-            const std::function<void(Values&)>& spoil, double factor, CheckReport& report) {
+            const std::function<double(const Comparison& e)>& wrong, CheckReport& report) {
   bool differs = false, passes = true;
-  for (std::size_t c = 0; c < checker.gradients().size(); ++c) {
-    Values wrong = checker.gradients()[c];
-    if (!wrong.empty()) spoil(wrong);
-    for (const Comparison& e : checker.comparisons()) {
-      if (!is_of(e, input) || e.cotangent != c) continue;
-      const double value = wrong.empty() ? factor * e.given : e.along->dot(wrong);
-      differs |= !(std::abs(value - e.given) <= e.rounding);
-      passes &= e.passes(value);
-    }
+  for (const Comparison& e : checker.comparisons()) {
+    if (!is_of(e, input)) continue;
+    const double value = wrong(e);
+    differs |= !(std::abs(value - e.given) <= e.rounding);
+    passes &= e.passes(value);
   }
   ++report.mutants;
   report.equivalent += !differs;
@@ -136,19 +131,17 @@ void replay_mutants(const Checker& checker, std::size_t input, std::size_t begin
   if (!is_resolved)
     report.refuse(Verdict::kVacuous, "input ", input,
                   ": the rounding error of forward hides its gradient; choose another x");
-  const auto spoil = [&](std::string_view name, auto change, double factor = 1) {
-    replay(
-        checker, input, name,
-        [&](Values& g) { change(std::span(g).subspan(begin, std::size_t(n))); }, factor, report);
-  };
   for (const auto& [name, factor] : {std::pair("opposite sign", -1), {"doubled", 2}, {"zero", 0}})
-    spoil(
-        name,
-        [by = factor](std::span<double> g) {
-          for (double& e : g) e *= by;
-        },
-        factor);
+    replay(
+        checker, input, name, [by = factor](const Comparison& e) { return by * e.given; }, report);
   if (checker.gradients()[0].empty()) return;  // jvp is checked, which has no entries
+  const auto spoil = [&](std::string_view name, auto change) {
+    std::vector<Values> wrong = checker.gradients();
+    for (Values& g : wrong) change(std::span(g).subspan(begin, std::size_t(n)));
+    replay(
+        checker, input, name, [&](const Comparison& e) { return e.along->dot(wrong[e.cotangent]); },
+        report);
+  };
   spoil("one column off",
         [](std::span<double> g) { std::rotate(g.begin(), g.begin() + 1, g.end()); });
   spoil("reversed", [](std::span<double> g) { std::ranges::reverse(g); });

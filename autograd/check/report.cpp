@@ -44,26 +44,6 @@ double CheckReport::error(int o) const {
   return largest;
 }
 
-namespace {
-
-// Returns a text such as "layouts 6 of 6, repeated 4 of 4; missing gradient: one output; ".
-std::string calls_text(const CheckReport& r) {
-  TextStream text;
-  if (r.repeated.of > 0) {
-    text << "layouts";
-    if (r.layouts.of > 0)
-      text << " " << r.layouts.passed << " of " << r.layouts.of;
-    else
-      text << ": not applicable";
-    text << ", repeated " << r.repeated.passed << " of " << r.repeated.of << "; ";
-  }
-  for (const KindCounts* counts : {&r.layouts, &r.repeated})
-    for (const std::string& kind : counts->not_applicable) text << kind << "; ";
-  return text.str();
-}
-
-}  // namespace
-
 std::string CheckReport::oracle_name(int o, Oracle oracle) const {
   return oracle == Oracle::kDual ? exact_names[o - 1] : "differences";
 }
@@ -111,7 +91,14 @@ std::ostream& operator<<(std::ostream& out, const CheckReport& r) {
     if (count > 0)
       text << count << " of " << r.entries[0] + r.entries[1] << " entries not compared: " << why
            << "; ";
-  text << calls_text(r);
+  if (r.layouts.of > 0)
+    text << "layouts " << r.layouts.passed << " of " << r.layouts.of << ", ";
+  else if (r.repeated.of > 0)
+    text << "layouts: not applicable, ";
+  if (r.repeated.of > 0)
+    text << "repeated " << r.repeated.passed << " of " << r.repeated.of << "; ";
+  for (const KindCounts* counts : {&r.layouts, &r.repeated})
+    for (const std::string& kind : counts->not_applicable) text << kind << "; ";
   text << "order " << r.order << ", seed " << r.seed;
   return out << text.str();
 }

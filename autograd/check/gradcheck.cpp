@@ -41,12 +41,9 @@ DifferentiableFunction gradient_function(const DifferentiableFunction& f, std::s
 // Returns the point at which f was checked: the inputs, or the inputs moved off their kinks.
 Tensors check_order(const DifferentiableFunction& f, Args inputs, int order,
                     const GradcheckOptions& options, CheckReport& report) {
-  CheckEffort effort;
-  if (options.use_differences)
-    effort.entries[int(Oracle::kDifferences)] = options.difference_entries;
-  if (options.use_dual) effort.entries[int(Oracle::kDual)] = options.dual_entries;
-  Checker checker(checked_function(f, inputs, options.use_dual), effort, options.seed, order,
-                  report);
+  Checker checker(checked_function(f, inputs, options.dual_entries > 0),
+                  {.entries = {options.difference_entries, options.dual_entries}}, options.seed,
+                  order, report);
   checker.run();
   std::int64_t checked = 0;
   for (const Oracle oracle : kAllOracles) checked += report.by(order, oracle).checked;
@@ -62,9 +59,8 @@ void check_orders(const DifferentiableFunction& f, Args inputs, const GradcheckO
                   CheckReport& report) {
   check<ValueError>(options.order == 1 || options.order == 2, "gradcheck",
                     "order must be 1 or 2, got ", options.order);
-  check<ValueError>((options.use_dual && options.dual_entries > 0) ||
-                        (options.use_differences && options.difference_entries > 0),
-                    "gradcheck", "needs use_dual or use_differences, with at least 1 entry");
+  check<ValueError>(options.dual_entries > 0 || options.difference_entries > 0, "gradcheck",
+                    "needs dual_entries or difference_entries of at least 1");
   for (const Tensor& x : inputs)
     check<DTypeError>(x.dtype() == float64, "gradcheck", "needs float64 inputs, got ", x.dtype(),
                       "; in float32 no step size separates a wrong gradient from rounding errors");

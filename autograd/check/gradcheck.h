@@ -15,16 +15,14 @@ namespace heed::autograd {
 
 /// Options of gradcheck().
 struct GradcheckOptions {
-  int order = 1;                ///< 1: checks gradients. 2: checks gradients of gradients too
-  std::uint64_t seed = 1;       ///< seed of the random cotangents and directions
-  bool use_differences = true;  ///< if true, gradients are compared with central differences
-  bool use_dual = true;         ///< if true, gradients are compared with dual numbers
+  int order = 1;           ///< 1: checks gradients. 2: checks gradients of gradients too
+  std::uint64_t seed = 1;  ///< seed of the random cotangents and directions
   /// Number of entries that are compared with dual numbers one by one, spread evenly over the
   /// inputs. An input with entries that are not in this sample is also checked in one random
-  /// direction, along which all its entries move.
+  /// direction, along which all its entries move. If it is 0, dual numbers are not used.
   std::int64_t dual_entries = 128;
-  /// Number of entries that are compared with differences one by one. The default is smaller than
-  /// dual_entries, because differences evaluate f several times for each entry.
+  /// As dual_entries, for central differences. The default is smaller, because differences evaluate
+  /// f several times for each entry.
   std::int64_t difference_entries = 32;
 };
 

@@ -1,9 +1,9 @@
-// The gradient checks that the library registers.
+// The gradient checks that the library registers, and options of gradcheck().
 #pragma once
 
 #include <vector>
 
-#include "autograd/graph/check_registry.h"
+#include "autograd/check/gradcheck.h"
 
 namespace heed::autograd {
 
@@ -13,6 +13,13 @@ inline std::vector<const Check*> library_checks() {
   std::vector<const Check*> list = registered_checks();
   std::erase_if(list, [](const Check* check) { return check->name().starts_with("test."); });
   return list;
+}
+
+/// Returns the options of a check by one oracle.
+inline GradcheckOptions only_by(Oracle oracle, int order = 1) {
+  GradcheckOptions how{.order = order};
+  (oracle == Oracle::kDual ? how.difference_entries : how.dual_entries) = 0;
+  return how;
 }
 
 /// Returns the number of elements of all inputs.

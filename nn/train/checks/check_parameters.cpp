@@ -14,7 +14,7 @@ using autograd::Oracle;
 void take(CheckedParameter& p, const autograd::CheckReport& report,
           const autograd::GradcheckOptions& how) {
   for (const Oracle oracle : autograd::kAllOracles) {
-    if (!(oracle == Oracle::kDual ? how.use_dual : how.use_differences)) continue;
+    if ((oracle == Oracle::kDual ? how.dual_entries : how.difference_entries) == 0) continue;
     double fewest = p.digits[int(oracle)].value_or(16);
     for (int order = 1; order <= report.order; ++order) {
       const autograd::OracleReport& found = report.by(order, oracle);
@@ -50,7 +50,8 @@ std::vector<CheckedParameter> check_parameters(const Transformer& model, const B
   std::vector<CheckedParameter> checked;
   for (const NamedTensor& p : parameters(model)) checked.push_back({p.name, p.tensor.numel()});
   const std::uint64_t seed = how.seed;
-  how.dual_entries = how.difference_entries = 1;
+  for (std::int64_t* entries : {&how.dual_entries, &how.difference_entries})
+    *entries = std::min<std::int64_t>(*entries, 1);
   for (std::size_t done = 0; done < values.size() || Clock::now() < end; ++done) {
     if (progress) progress(std::int64_t(done), std::ssize(values));
     const std::size_t i = done % values.size();

@@ -32,9 +32,9 @@ struct CheckedParameter {
 /// Checks the gradient of loss_of_parameters() with respect to each parameter tensor separately, in
 /// float64. With each oracle, a check compares the derivative with respect to one element and the
 /// derivative along a random direction through all elements. The checks are repeated with other
-/// seeds until `seconds` have passed; each tensor is checked at least once. how.dual_entries and
-/// how.difference_entries are ignored. Before each check, `progress` receives the number of checks
-/// done and the number of parameter tensors.
+/// seeds until `seconds` have passed; each tensor is checked at least once. An oracle is not used
+/// if its number of entries in `how` is 0. Before each check, `progress` receives the number of
+/// checks done and the number of parameter tensors.
 std::vector<CheckedParameter> check_parameters(const Transformer& model, const Batch& batch,
                                                autograd::GradcheckOptions how, double seconds,
                                                const ProgressCallback& progress = {});

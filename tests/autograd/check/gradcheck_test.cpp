@@ -2,6 +2,7 @@
 #include "autograd/autograd.h"
 #include "autograd/check/differences.h"
 #include "tests/support/catch.h"
+#include "tests/support/checks.h"
 
 namespace {
 
@@ -24,8 +25,7 @@ std::vector<Tensor> some(const Shape& shape, std::uint64_t seed = 3) {
 TEST_CASE("a wrong gradient fails at any scale of the function") {
   const std::vector<Tensor> xs = some({2, 3});
   for (const Oracle oracle : kAllOracles) {
-    const GradcheckOptions one{.use_differences = oracle == Oracle::kDifferences,
-                               .use_dual = oracle == Oracle::kDual};
+    const GradcheckOptions one = only_by(oracle);
     for (const double scale : {1.0, 1e-11, 1e-30, 1e30}) {
       CAPTURE(int(oracle), scale);
       CHECK(gradcheck(scaled(scale, 1), xs, one).ok());
@@ -43,9 +43,8 @@ TEST_CASE("one wrong entry of many is found, in the sample or not") {
     const Tensor y = t[0] * t[0];
     return where(keep, y, 1.01 * (y - y.detach()) + y.detach());
   };
-  for (const bool dual : {true, false}) {
-    const CheckReport report =
-        gradcheck(f, some(shape), {.use_differences = !dual, .use_dual = dual});
+  for (const Oracle oracle : kAllOracles) {
+    const CheckReport report = gradcheck(f, some(shape), only_by(oracle));
     CAPTURE(report.message);
     CHECK(!report.ok());
     const std::string place = kSanitized ? "[12, 9]" : "[24, 34]";
@@ -64,9 +63,9 @@ TEST_CASE("an entry without terms must be exactly 0") {
   const std::vector<Tensor> xs = {tensor({1, 2}, float64)};
   CHECK(gradcheck(right, xs).ok());
   // At the masked element the right gradient is exactly 0, which counts as 16 digits of agreement.
-  const CheckReport report = gradcheck(right, xs, {.use_differences = false});
+  const CheckReport report = gradcheck(right, xs, {.difference_entries = 0});
   CHECK(report.by(1, Oracle::kDual).worst.digits() == 16);
-  CHECK(gradcheck(f, xs, {.use_differences = false}).ok() == false);
+  CHECK(gradcheck(f, xs, {.difference_entries = 0}).ok() == false);
 }
 
 TEST_CASE("a kink is found, the input moved, and the move reported") {
@@ -87,9 +86,8 @@ TEST_CASE("a kink is found, the input moved, and the move reported") {
 
 TEST_CASE("options that check nothing throw") {
   const auto f = [](Args t) { return t[0]; };
-  const GradcheckOptions none{.use_differences = false, .use_dual = false};
-  CHECK_THROWS_WITH(gradcheck(f, some({2}), none),
-                    "gradcheck: needs use_dual or use_differences, with at least 1 entry");
+  CHECK_THROWS_WITH(gradcheck(f, some({2}), {.dual_entries = 0, .difference_entries = 0}),
+                    "gradcheck: needs dual_entries or difference_entries of at least 1");
 }
 
 TEST_CASE("each order and oracle reports its worst entry and the entries it compared") {

@@ -113,7 +113,7 @@ TEST_CASE("values and derivatives of random graphs are right up to the third der
         from_data(std::vector<Tracked>(numbers.begin(), numbers.end()), x[0].shape());
     CHECK(call_unrecorded(graph, x).item() ==
           Approx(tracked_values(graph({&tracked, 1}))[0].number.value).epsilon(1e-12));
-    const CheckReport to_second = gradcheck(graph, x, {.order = 2, .use_differences = false}),
+    const CheckReport to_second = gradcheck(graph, x, {.order = 2, .difference_entries = 0}),
                       third = gradcheck(slope, x,
                                         {.order = 2, .dual_entries = 1, .difference_entries = 1});
     INFO(to_second << "\n" << third);

@@ -200,10 +200,10 @@ std::vector<const Check*> chosen_checks(const std::vector<std::string>& names) {
 }  // namespace
 
 autograd::GradcheckOptions GradcheckRequest::options() const {
-  return {.order = int(order),
-          .seed = std::uint64_t(seed),
-          .use_differences = oracle != OracleChoice::kDual,
-          .use_dual = oracle != OracleChoice::kDifferences};
+  autograd::GradcheckOptions how{.order = int(order), .seed = std::uint64_t(seed)};
+  if (oracle == OracleChoice::kDual) how.difference_entries = 0;
+  if (oracle == OracleChoice::kDifferences) how.dual_entries = 0;
+  return how;
 }
 
 std::string digits_text(double digits) {

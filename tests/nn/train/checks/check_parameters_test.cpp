@@ -18,7 +18,7 @@ TEST_CASE("check_parameters names exactly the tensors whose gradient is wrong") 
                            .attention = {.d_model = 4, .heads = 1, .dropout = 0.5}},
                           g);
   const Batch batch = make_batch({{.inputs = {0, 1}, .targets = {1, 2}, .counted = {true, true}}});
-  const GradcheckOptions how{.order = 2, .use_differences = false};
+  const GradcheckOptions how{.order = 2, .difference_entries = 0};
   std::int64_t calls = 0;
   const ProgressCallback count = [&](std::int64_t done, std::int64_t total) {
     CHECK(done == calls++);

@@ -21,8 +21,8 @@ expect 0 study sums --prompt 3+4= --of diff:7-8
 refuses 4 "if it was moved, resume the run once with --lines set to its new path" eval sums
 refuses 4 "if it was moved, resume the run once with --lines set to its new path" study sums
 mv moved.txt sums.txt
-expect 0 study sums; out_has "pictures: 6 tokens"  # the context has 8 tokens, but 2 of them are padding
-expect 0 study sums --sample 3; out_has "pictures: 7 tokens"
+expect 0 study sums; out_has "pictured sequence: 6 tokens"  # the context has 8 tokens, but 2 of them are padding
+expect 0 study sums --sample 3; out_has "pictured sequence: 7 tokens"
 expect 0 train --resume sums --steps 8 --quiet
 refuses 2 "one file" train --text sums.txt --lines sums.txt
 refuses 2 "for the task lines" train markov --lines sums.txt

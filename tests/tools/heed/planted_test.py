@@ -228,7 +228,7 @@ def check_edges(what, run, study, model):
     edges = table_of(study.json, "edges")
     sizes = [abs(edge["effect"]) for edge in edges]
     check(f"{what}: 9 the largest edge is the first of all", sizes == sorted(sizes, reverse=True) and
-          f"the largest of all {len(edges)}" in str(study.json["sections"]), edges[:2])
+          f"{len(edges)} of {len(edges)} measured" in str(study.json["sections"]), edges[:2])
     out = next(iter(study.rows))
     effect = set_effect(run, "--edge", [e["edge"] for e in edges if e["edge"].startswith(out + ":")], "edges")
     deviation(what, "4 all edges out", abs(effect - study.rows[out]["effect"]), 1e-9)

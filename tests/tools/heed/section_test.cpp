@@ -43,12 +43,11 @@ TEST_CASE("a table of evidence has effects and predictions, the largest effect f
   CHECK(text(0, "gradient") == "0.1");
   CHECK(text(1, "note") == "\"off-distribution\"");
   CHECK(text(2, "donors") == "null");
-  CHECK(finding_of(3, 3) == "the largest of all 3");
-  CHECK(finding_of(3, 9) == "the largest of the 3 measured of 9");
+  CHECK(measured_text(3, 9) == "3 of 9 measured");
   CHECK(agreement_text(judgement) ==
-        "2 of 3 count: effects of at least 0.025.\n"
-        "Path gradient: 2 of 2 signs right, 2 within a factor of 3, median 1.1 x effect.\n"
-        "Gradient: 1 of 2 signs right, 0 within a factor of 3, median -0.098 x effect.");
+        "2 of 3 count: effects of at least 0.025, 5 % of the largest.\n"
+        "Path gradient: 2 of 2 signs right, 2 within a factor of 3 (median ratio 1.1).\n"
+        "Gradient: 1 of 2 signs right, 0 within a factor of 3 (median ratio -0.098).");
   CHECK(agreement_text(nn::judge(rows, HUGE_VAL)).empty());
 }
 

@@ -7,8 +7,8 @@ for i in $(seq 200); do echo "line $i: the quick brown fox"; done > text.txt
 expect 0 train --text text.txt "${tiny[@]}" --context 16 --steps 2 --out text-run --quiet
 
 # --- studies of one sequence, and errors of usage
-expect 0 study runs/reverse-1; out_has "arrays.safetensors"; out_has "32 tokens, the log probability = "
-help_has "L is the log probability of the right tokens, mean over those that count: -2.778 nats on 256 sequences of reverse"
+expect 0 study runs/reverse-1; out_has "arrays.safetensors"; help_has "32 tokens, the log probability = "
+help_has "L is the log probability of the right tokens, mean over those that the accuracy counts: -2.778 nats on 256 sequences of reverse"
 help_has "predicts no better than token frequencies"; ok [ "$(wc -l < out)" -le 35 ]
 expect 0 study runs/reverse-1 --prompt abcdefghijklmnop --of logit:a --out once; out_has "logit:a at 16 = "
 for file in weights.png dA.png dS.png arrays.safetensors; do has_file "runs/reverse-1/study/$file"; done
@@ -28,11 +28,11 @@ refuses 2 "give one of them" study runs/reverse-1 --pairs pairs.txt --corruption
 expect 0 study runs/reverse-1 --of loss --json; is_json_line; out_has '"objective":"the loss"'
 expect 0 study runs/reverse-1 --of logprob:a --json; is_json_line; out_has '"objective":"logprob:a at '
 expect 0 study text-run --out text-study; out_has "16 tokens, the log probability = -"
-help_has "L is the log probability of the right tokens, mean over those that count"
+help_has "L is the log probability of the right tokens, mean over those that the accuracy counts"
 expect 0 study text-run --of loss --samples 5 --ablate all; out_has "16 tokens, the loss = "
 expect 0 study text-run --prompt "the quick"; out_has "9 tokens, logprob:"
 for of in diff:a none; do refuses 2 "loss, logprob, logprob:C, logit:C or diff:A-B" study runs/reverse-1 --of $of; done
-expect 0 study runs/reverse-1 --sample 2 --at 18,19; out_has "the log probability at 18 and 19"
+expect 0 study runs/reverse-1 --sample 2 --at 18,19; help_has "the log probability at 18 and 19"
 refuses 4 "cannot make the directory" study runs/reverse-1 --out out/x
 expect 0 study runs/reverse-1 --ablate L0H0 --samples 8 --ablation zero --show sets; out_has "Sets of heads"; help_has "Without L0H0, L changes by"
 expect 0 study text-run --prompt "the quick" --keep L0H0; help_has "With only L0H0, L changes by 0, on the sequence shown"

@@ -15,18 +15,18 @@ constexpr std::size_t kMostComponents = 10;
 void add_largest(FirstLines& lines, const std::vector<Section>& sections, const char* key,
                  const std::string& title) {
   const auto s = std::ranges::find(sections, key, &Section::key);
-  if (s == sections.end() || s->tables.empty() || s->finding.empty()) return;
+  if (s == sections.end() || s->tables.empty() || s->measured.empty()) return;
   Table t = s->tables.back();
-  t.title = fmt::format("{}: {}", title, s->finding), t.note = "";
+  t.title = fmt::format("{}: {}", title, s->measured), t.note = "";
   t.rows.resize(std::min<std::size_t>(t.rows.size(), 5));
   lines.tables.push_back(std::move(t));
 }
 
 std::string introduction(const nn::ComponentStudy& s, const StudySample& sample) {
   return fmt::format(
-      "L is {}: {:.4g} {} on {}{}; with all heads replaced L is {:.4g}{}. effect: L with the "
-      "output on another sequence ({} donors) minus L. role: mean weight on a pattern that alone "
-      "keeps L.",
+      "L is {}: {:.4g} {} on {}{}; with all heads replaced {:.4g}{}. effect: change of L if the "
+      "output is that on another sequence (mean of {}); accuracy: after that. path, gradient: "
+      "predictions. role: a pattern that alone would keep L, and its mean weight.",
       sample.objective, s.value.mean, effect_unit(sample.run.objective), sample.sequences,
       accuracy_text(s.value), s.value.mean + s.no_heads.mean, accuracy_text(s.no_heads),
       sample.donors.rows.size());
@@ -69,8 +69,8 @@ Claim role_claim(const nn::HeadRole& r, const nn::ComponentStudy& s) {
                          row.place, is, r.score, r.imposed.mean);
     c.in_table = true;
   } else {
-    c.text = fmt::format("{} has no simple role; its largest weights, where L depends on it: {}.",
-                         row.place, distances_text(r));
+    c.text = fmt::format("{} has no simple role; its largest mean weights: {}.", row.place,
+                         distances_text(r));
   }
   return c;
 }
@@ -97,10 +97,9 @@ void add_components(FirstLines& lines, StudyContext& context) {
                                         effect_text(s.no_heads))});
   for (const nn::Redundancy& r : s.redundant())
     lines.claims.push_back(
-        {fmt::format(
-             "{0} is redundant with {1}: effect {2:+.2g}, but {3:+.3g} once {1} is replaced.",
-             s.rows[r.row].place, s.rows[r.with].place, s.rows[r.row].effect.mean,
-             s.rows[r.row].effect.mean + r.interaction),
+        {fmt::format("{0} is redundant with {1}: {2:+.2g} alone, {3:+.3g} once {1} is replaced.",
+                     s.rows[r.row].place, s.rows[r.with].place, s.rows[r.row].effect.mean,
+                     s.rows[r.row].effect.mean + r.interaction),
          {s.rows[r.row].place},
          "redundant"});
   if (const std::string text = agreement_text(s.judgement); !text.empty())
@@ -119,7 +118,7 @@ FirstLines first_lines(StudyContext& context, const std::vector<Section>& sectio
   for (const Section& s : sections)
     for (const std::string& answer : s.answers) lines.claims.push_back({answer});
   if (!context.predicts()) return lines;
-  add_largest(lines, sections, "edges", "edges");
+  add_largest(lines, sections, "edges", "edges (from:input:to)");
   add_largest(lines, sections, "cells", "cells of this string alone (pictures: weights, dA, dS)");
   return lines;
 }

@@ -68,20 +68,20 @@ Table evidence_table(std::string_view place, const std::vector<nn::Evidence>& ro
 std::string agreement_text(const nn::Judgement& j) {
   if (j.counted == 0 || std::isnan(j.path.factor)) return "";
   const auto line = [&](const char* name, const nn::Agreement& a) {
-    return fmt::format("\n{}: {} of {} signs right, {} within a factor of 3, median {} x effect.",
+    return fmt::format("\n{}: {} of {} signs right, {} within a factor of 3 (median ratio {}).",
                        name, j.counted - a.wrong_sign, j.counted, a.close,
                        nn::factor_text(a.factor));
   };
-  return fmt::format("{} of {} count: effects of at least {:.2g}.", j.counted, j.counts.size(),
-                     std::max(j.smallest, 0.05 * j.largest)) +
+  return fmt::format("{} of {} count: effects of at least {:.2g}{}.", j.counted, j.counts.size(),
+                     std::max(j.smallest, 0.05 * j.largest),
+                     j.smallest < 0.05 * j.largest ? ", 5 % of the largest" : "") +
          line("Path gradient", j.path) + line("Gradient", j.gradient);
 }
 
-std::string finding_of(std::size_t measured, std::size_t all) {
+std::string measured_text(std::size_t measured, std::size_t all) {
   if (measured == 0)
     return fmt::format("none of {} was measured, because each needs too much work", all);
-  return measured == all ? fmt::format("the largest of all {}", all)
-                         : fmt::format("the largest of the {} measured of {}", measured, all);
+  return fmt::format("{} of {} measured", measured, all);
 }
 
 // Adds the columns and rows of a table that text shows. The first column of texts has places, such

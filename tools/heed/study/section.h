@@ -38,8 +38,8 @@ struct Section {
   std::vector<std::string> answers = {};
   std::vector<Table> tables = {};
   std::vector<Picture> pictures = {};
-  /// Which rows were measured (finding_of()), or "".
-  std::string finding = {};
+  /// Which rows were measured (measured_text()), or "".
+  std::string measured = {};
 };
 
 /// Returns a table of evidence, the largest effect first: place, effect, error, deviation over
@@ -50,9 +50,8 @@ Table evidence_table(std::string_view place, const std::vector<nn::Evidence>& ro
 /// Returns how many effects count, and how well the predictions agree with them; "" if no row
 /// counts.
 std::string agreement_text(const nn::Judgement& judgement);
-/// Returns which interventions were measured: "the largest of all 110", or "the largest of the 20
-/// measured of 110".
-std::string finding_of(std::size_t measured, std::size_t all);
+/// Returns how many interventions were measured: "20 of 110 measured".
+std::string measured_text(std::size_t measured, std::size_t all);
 
 /// Version of the JSON of studies. Since version 3, effects are those of replacement by donors.
 inline constexpr int kStudyFormat = 3;

@@ -112,7 +112,7 @@ void add_text(Out& out, StudyContext& c, const std::vector<Section>& sections,
               const FirstLines& lines) {
   const Subject& s = c.subject;
   const std::string step = s.run->step ? fmt::format(", step {}", *s.run->step) : "";
-  out.text("{}{}; pictures: {}, {} = {:.6f}", s.folder(), step,
+  out.text("{}{}; pictured sequence: {}, {} = {:.6f}", s.folder(), step,
            counted(std::ssize(s.texts.tokens), "token"), s.objective_text(), c.study().value);
   if (!lines.introduction.empty()) out.text("{}", lines.introduction);
   for (const Table& table : lines.tables) add_table(out, table);

@@ -93,7 +93,8 @@ void add_study_settings(Command& c, StudyOptions& o) {
              .shows("study in the run, then study-2, ..."),
          format_setting(o.formats),
          {"weights", o.weights, "FILE", "weights file inside the run directory"},
-         nn::Setting("show", o.show, sections, "sections that text prints in full, or all")
+         nn::Setting("show", o.show, sections,
+                     "sections that text prints, at most 24 rows of a table, or all")
              .shows("those whose options are given")});
   c.mark(&nn::Setting::may_be_empty, {"prompt"});
   c.add("Heads",

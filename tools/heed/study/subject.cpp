@@ -25,9 +25,9 @@ struct ObjectiveTexts {
 using O = nn::Objective;
 constexpr ObjectiveTexts kObjectives[] = {
     {O::kLoss, "loss", "the loss", "the loss of the right tokens, {2}",
-     "mean over those that count"},
+     "mean over those that the accuracy counts"},
     {O::kLogLikelihood, "logprob", "the log probability",
-     "the log probability of the right tokens, {2}", "mean over those that count"},
+     "the log probability of the right tokens, {2}", "mean over those that the accuracy counts"},
     {O::kPair, "", "the logit difference",
      "the logit of the right token minus that of the wrong token, at the last position"},
     {O::kLogit, "logit:", "logit:", "the logit of {0} minus the mean logit, {2}"},

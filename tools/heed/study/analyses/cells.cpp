@@ -113,8 +113,8 @@ Section cells_section(StudyContext& c) {
   }
   if (const std::string text = agreement_text(j); !text.empty()) s.sentences.push_back(text);
   s.tables.push_back(std::move(t));
-  s.finding = finding_of(rows.size(), predicted.rows.size());
-  s.sentences.push_back(fmt::format("Effects: {}.", s.finding));
+  s.measured = measured_text(rows.size(), predicted.rows.size());
+  s.sentences.push_back(fmt::format("Effects: {}.", s.measured));
   return s;
 }
 

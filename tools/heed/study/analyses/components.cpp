@@ -82,10 +82,8 @@ Section components_section(StudyContext& c) {
       .sentences = {fmt::format(
           "L is {}. effect: L with the output replaced by that on another sequence at the same "
           "position, minus L; mean over {} donors of each sequence. donors: standard deviation "
-          "over "
-          "donors. accuracy: with the replacement. zero, mean: effects by zeros, and by the mean "
-          "at "
-          "the position. path, gradient: predictions of the effect (section gradient).",
+          "over donors. accuracy: with the replacement. zero, mean: effects by zeros, and by the "
+          "mean at the position. path, gradient: predictions of the effect (section gradient).",
           sample.objective, sample.donors.rows.size())}};
   if (const std::string text = agreement_text(s.judgement); !text.empty())
     section.sentences.push_back(text);

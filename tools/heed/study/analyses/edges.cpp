@@ -118,8 +118,8 @@ Section edges_section(StudyContext& c) {
   const nn::Judgement j = nn::judge(rows, c.smallest());
   if (const std::string text = agreement_text(j); !text.empty()) s.sentences.push_back(text);
   s.tables = {evidence_table("edge", rows, j)};
-  s.finding = finding_of(rows.size(), predicted.rows.size()) + ", on " + e.sequences;
-  s.sentences.push_back(fmt::format("Effects: {}.", s.finding));
+  s.measured = measured_text(rows.size(), predicted.rows.size()) + ", on " + e.sequences;
+  s.sentences.push_back(fmt::format("Effects: {}.", s.measured));
   add_network(s, rows, j, c.model().options);
   return s;
 }

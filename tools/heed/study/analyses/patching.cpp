@@ -275,7 +275,8 @@ Section patching_section(StudyContext& c) {
       t.rows.push_back({corruption, output, input});
       answer += fmt::format(
           "{} {}: {}, {}",
-          answer.empty() ? "Patching (share of L that a clean z, or q, k, v restores), another"
+          answer.empty() ? "Patching (share of the lost L that one clean head output z, or input "
+                           "q, k, v, restores); sequences with another"
                          : "; another",
           corruption, output, input);
       if (const std::string some = warnings_of(p); !some.empty())

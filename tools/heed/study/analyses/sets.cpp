@@ -17,13 +17,14 @@ std::string replacement_text(nn::Ablation how) {
 Section sets_section(StudyContext& c) {
   const StudySample& e = c.sample();
   const auto replaced = nn::replacements(c.model(), e.donors, c.options.ablation);
-  Section s{
-      .key = "sets",
-      .title = fmt::format("Sets of heads and MLPs, on {}", e.sequences),
-      .sentences = {fmt::format("effect: L with the outputs of the set replaced by {}, minus L. "
-                                "L is {}. It is {:.4g}.",
-                                replacement_text(c.options.ablation), e.objective,
-                                nn::effect_of(e.run.values, e.run.counts).mean)}};
+  Section s{.key = "sets",
+            .title = fmt::format("Sets of heads and MLPs, on {}", e.sequences),
+            .sentences = {fmt::format(
+                "effect: L with the outputs of the set (with only: of all others) replaced "
+                "by {}, minus L. "
+                "L is {}. It is {:.4g}.",
+                replacement_text(c.options.ablation), e.objective,
+                nn::effect_of(e.run.values, e.run.counts).mean)}};
   Table t{.columns = {{"set"},
                       {"effect", effect_unit(e.run.objective), "{:+.4g}"},
                       {"error", "", "{:.2g}"},

@@ -73,9 +73,6 @@ foreach(path ${files})
     if(room STREQUAL "tools/plot" AND NOT target_room IN_LIST pictures_may_know)
       list(APPEND failures "${path} (pictures) includes ${target}")
     endif()
-    if(target MATCHES "^autograd/check/(catch2|googletest)\\.h$")
-      list(APPEND failures "${path} includes ${target}, which is for tests")
-    endif()
     if(path MATCHES "^autograd/kernels/reference/" AND target MATCHES "^autograd/kernels/simd/")
       list(APPEND failures "${path} (the reference) includes ${target}")
     endif()
@@ -89,10 +86,8 @@ foreach(path ${files})
   foreach(line ${readers})
     list(APPEND failures "${path} reads a file without autograd/base/files.h: ${line}")
   endforeach()
-  # A public header may include only the standard library and headers of heed. The two headers for test
-  # frameworks are exceptions, because users include them explicitly.
-  if(path MATCHES "^(autograd|nn)/.*\\.h$" AND NOT path MATCHES "-inl\\.h$"
-     AND NOT path MATCHES "^autograd/check/(catch2|googletest)\\.h$")
+  # A public header may include only the standard library and headers of heed.
+  if(path MATCHES "^(autograd|nn)/.*\\.h$" AND NOT path MATCHES "-inl\\.h$")
     file(STRINGS ${root}/${path} foreign REGEX "^#include <(fmt|nlohmann|toml|CLI|hwy|stb|catch2|gtest)")
     foreach(line ${foreign})
       list(APPEND failures "${path} is a public header and contains ${line}")

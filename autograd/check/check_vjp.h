@@ -1,6 +1,5 @@
 // Gradient check for functions that do not use heed. The forward pass and the backward pass are two
-// functions on plain arrays of float or double. Start with check_vjp. To use it in an assertion of
-// Catch2 or GoogleTest, include catch2.h or googletest.h.
+// functions on plain arrays of float or double. Start with check_vjp.
 #pragma once
 
 #include <cstdint>

@@ -131,6 +131,8 @@ struct CheckReport {
 
   /// Returns true if the verdict is kRight.
   bool ok() const { return verdict == Verdict::kRight; }
+  /// Returns ok(). With Catch2, CHECK(check_vjp(f, backward, x)) prints the report if it fails.
+  explicit operator bool() const { return ok(); }
   /// Sets the verdict and the message, the texts of all parts, if the verdict is still kRight.
   /// Otherwise does nothing.
   template <class... Parts>
@@ -139,6 +141,8 @@ struct CheckReport {
   }
   /// Returns the findings of one oracle at order o.
   const OracleReport& by(int o, Oracle oracle) const { return oracles[o - 1][int(oracle)]; }
+  /// Returns the findings of one oracle at the highest order.
+  OracleReport& by(Oracle oracle) { return oracles[order - 1][int(oracle)]; }
   /// Returns the name of an oracle at order o.
   std::string oracle_name(int o, Oracle oracle) const;
   /// Returns the worst entry that was compared with differences at order 1. check_vjp makes no

@@ -81,7 +81,7 @@ framework catch2 ""
 if "$CXX" -x c++ -E - <<< "#include <gtest/gtest.h>" > "$scratch/log" 2>&1; then
   framework googletest "--gtest_filter=*."
 else
-  echo "GoogleTest is not installed (libgtest-dev): RightGradient is not tested"
+  echo "GoogleTest is not installed (libgtest-dev), and is not tested"
 fi
 
 export PKG_CONFIG_PATH=$prefix/lib/pkgconfig:$prefix/lib64/pkgconfig:${PKG_CONFIG_PATH-}

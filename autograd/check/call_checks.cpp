@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 
 #include "autograd/check/array_layout.h"
 
@@ -158,7 +159,7 @@ class CallChecker {
     const auto smaller = [&](Values x) {
       for (std::size_t k = 0; k < x.size(); ++k) {
         x[k] *= 1 - double(1 + k % 3) / 64;
-        if (f_.single) x[k] = double(float(x[k]));
+        if (f_.single()) x[k] = double(float(x[k]));
       }
       return x;
     };
@@ -218,13 +219,13 @@ std::optional<std::size_t> find_difference(const Values& got, const Values& expe
   for (const Shape& shape : shapes) {
     const std::size_t end = k + std::size_t(shape.numel());
     double largest = 0;
-    for (std::size_t j = k; j < end; ++j)
-      largest = std::max({largest, std::abs(expected[j]), scale ? std::abs((*scale)[j]) : 0});
+    for (const Values* values : {&expected, scale})
+      if (values) largest = std::max(largest, largest_of(std::span(*values).subspan(k, end - k)));
     for (; k < end; ++k) {
       const double distance = std::abs(got[k] - expected[k]);
       if (std::isnan(distance)) return k;
       double tolerance =
-          kRoundings * (f.roundoff() * std::max(std::abs(expected[k]), largest / 8) + f.smallest());
+          kRoundings * (f.roundoff * std::max(std::abs(expected[k]), largest / 8) + f.smallest());
       if (distance <= tolerance) continue;
       if (measured.empty()) measured = noise();
       tolerance += 4 * measured[k];

@@ -7,14 +7,14 @@
 #include <string>
 #include <vector>
 
-#include "autograd/check/checker.h"
+#include "autograd/check/point.h"
 
 namespace heed::autograd {
 
 /// Returns the position of the element where `got` differs most from `expected`, in multiples of
 /// the difference that rounding explains; nullopt if rounding explains all differences. `got` and
 /// `expected` are the elements of arrays of these shapes. Rounding explains 2^10 roundings
-/// (f.roundoff()) of the element, or of 1/8 of the array's largest element if that is larger. If
+/// (f.roundoff) of the element, or of 1/8 of the array's largest element if that is larger. If
 /// this does not suffice, `noise` is called, and 4 times its result is added. A NaN is always a
 /// difference. If `expected` may be a difference of larger terms, `scale` has elements of their
 /// size.

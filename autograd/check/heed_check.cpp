@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <limits>
 #include <memory>
 #include <new>
 #include <nlohmann/json.hpp>
@@ -59,9 +60,9 @@ CheckReport run_check(const heed_problem& p, CheckedFunction checked, const void
     for (const T& e : std::span(first, std::size_t(n))) checked.x.push_back(double(e));
   }
   checked.x.shrink_to_fit();
-  checked.single = std::is_same_v<T, float>;
   ProblemCalls<T> problem(p, checked, calls);
   if constexpr (std::is_floating_point_v<T>) {
+    checked.roundoff = std::numeric_limits<T>::epsilon() / 2;
     return check_function(function_of(p, problem, std::move(checked)), options);
   } else {
     CheckedFunction plain, reference;

@@ -69,8 +69,7 @@ struct ResultArray {
 
   // Adds the results at one input: g of the function, p of the plain version, r of the reference.
   void add(const double* g, const double* p, const double* r, const Precision& type) {
-    double largest = 0;
-    for (std::size_t k = 0; k < size; ++k) largest = std::max(largest, std::abs(r[k]));
+    double largest = largest_of({r, size});
     const double rounding =
         std::max(type.roundoff, largest > type.smallest ? type.smallest / 2 / largest : 0.0);
     largest = std::max(largest, type.smallest);
@@ -98,11 +97,10 @@ Values results_of(const CheckedFunction& f, const Values& x, const Values& dy) {
 // Returns the largest difference of a and b from `begin` to `end`, as a fraction of the largest
 // number of a.
 double change(const Values& a, const Values& b, std::size_t begin, std::size_t end) {
-  double largest = 0, difference = 0;
-  for (std::size_t k = begin; k < end; ++k) {
-    largest = std::max(largest, std::abs(a[k]));
+  const double largest = largest_of(std::span(a).subspan(begin, end - begin));
+  double difference = 0;
+  for (std::size_t k = begin; k < end; ++k)
     difference = std::max(difference, std::abs(b[k] - a[k]));
-  }
   return largest > 0 ? difference / largest : 0;
 }
 
@@ -168,9 +166,7 @@ void judge(const ResultArray& array, const Precision& type, CheckReport& report)
 Values plain_errors(std::span<const ResultArray> arrays, const Values& results) {
   Values errors;
   for (const ResultArray& array : arrays) {
-    double largest = 0;
-    for (std::size_t k = errors.size(); k < errors.size() + array.size; ++k)
-      largest = std::max(largest, std::abs(results[k]));
+    const double largest = largest_of(std::span(results).subspan(errors.size(), array.size));
     errors.resize(errors.size() + array.size, std::ranges::max(array.plain.error) * largest);
   }
   return errors;
@@ -183,7 +179,7 @@ void check_low_precision_calls(CheckedFunction f, const Precision& type,
                                std::span<const ResultArray> arrays, const CheckOptions& options,
                                CheckReport& report) {
   Generator random(options.seed);
-  f.other_roundoff = kCallRoundings * type.roundoff / kRoundings;
+  f.roundoff = kCallRoundings * type.roundoff / kRoundings;
   const Values y = f.forward(f.x);
   Values v = random_cotangent(y.size(), random);
   for (double& e : v) e = type.rounded(e);

@@ -4,8 +4,8 @@
 
 #include <string>
 
-#include "autograd/check/checker.h"
 #include "autograd/check/narrow_float.h"
+#include "autograd/check/point.h"
 
 namespace heed::autograd {
 

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "autograd/check/array_layout.h"
-#include "autograd/check/checker.h"
 #include "autograd/check/heed_check.h"
+#include "autograd/check/point.h"
 
 namespace heed::autograd {
 

@@ -74,12 +74,11 @@ CheckedFunction checked_function(const DifferentiableFunction& f, Args args, boo
   for (const Tensor& x : inputs) c.inputs.push_back(x.shape());
   c.outputs = {call_unrecorded(f, inputs).shape()};
   c.x = flatten(inputs);
-  const auto at = [inputs, start = c.x](const Values& x) {
-    return x == start ? inputs : split(inputs, x);
+  c.forward = [=](const Values& x) {
+    return call_unrecorded(f, to_tensors(inputs, x)).to_vector<double>();
   };
-  c.forward = [=](const Values& x) { return call_unrecorded(f, at(x)).to_vector<double>(); };
   c.backward = [=, output = c.outputs[0]](const Values& x, const Values& v) {
-    return flatten(engine_gradients(f, at(x), from_data(v, output)));
+    return flatten(engine_gradients(f, to_tensors(inputs, x), from_data(v, output)));
   };
   if (use_dual)
     c.exact = [=](const Values& x, const Values& tangent) {

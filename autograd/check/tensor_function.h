@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "autograd/base/tracked.h"
-#include "autograd/check/checker.h"
+#include "autograd/check/point.h"
 #include "autograd/graph/check_registry.h"
 
 namespace heed::autograd {

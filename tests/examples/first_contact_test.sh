@@ -15,8 +15,11 @@ commands() { sed -n 's/^    heed //; T; s/ *#.*//; s/FILE/notes.txt/; /\<A\>\|\<
 # cut_short: appends options to the command in the array `words`, so that the command takes seconds.
 cut_short() {
   case "${words[*]}" in
-    train*--resume*) words+=(--steps 12 --threads 1) ;;
-    train*) words+=(--steps 8 --eval-batch 16 --threads 1) ;;
+    train*--resume*) words+=(--steps 6 --threads 1) ;;
+    train*--from*) words+=(--steps 4 --batch 4 --eval-batch 4 --threads 1) ;;
+    train*) words+=(--steps 4 --batch 4 --eval-batch 4 --d-model 16 --threads 1) ;;
+    study*--prompt*) ;;
+    study*) words+=(--samples 5) ;;
     gradcheck*--run*) words+=(--order 1) ;;
   esac
 }

@@ -88,7 +88,7 @@ rm -r runs/unsaved
 cp -r runs/reverse-1 weights; rm weights/{state,best}.safetensors
 for command in "eval weights --sequences 4" "generate weights --prompt abcdefghijklmnop --tokens 2" "info weights" \
   "export weights --names transformerlens --out exported.safetensors" \
-  "train --from weights --steps 1 --quiet --out from-weights" "study weights --out new/study"; do
+  "train --from weights --steps 1 --quiet --out from-weights" "study weights --samples 5 --out new/study"; do
   # shellcheck disable=SC2086
   expect 0 $command; ok test ! -s err -o "$(grep -c checksum err)" == 0
 done

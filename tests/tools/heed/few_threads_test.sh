@@ -26,7 +26,7 @@ limited() {
 
 learn=(train reverse "${tiny[@]}" --steps 4 --save-every 2 --overwrite)
 "${as[@]}" "$heed" "${learn[@]}" --out run --quiet > out 2> err; "${as[@]}" "$heed" "${learn[@]}" --out other --seed 2 --quiet > out 2> err
-"${as[@]}" "$heed" study run --out unlimited > out 2> err
+"${as[@]}" "$heed" study run --samples 5 --out unlimited > out 2> err
 what="heed study without a limit"; has_file unlimited/arrays.safetensors
 
 # --- with --threads 1, no other thread is needed, so each command succeeds under the tightest limit
@@ -35,8 +35,8 @@ commands=(
   "eval run --sequences 8 --threads 1"
   "generate run --prompt abcdefghijklmnop --tokens 4 --threads 1"
   "eval run --prompt abcdefghijklmnop --threads 1"
-  "study run --threads 1"
-  "study run --over-time --threads 1"
+  "study run --samples 5 --threads 1"
+  "study run --over-time --samples 5 --threads 1"
   "gradcheck softmax --order 1 --threads 1"
   "gradcheck --run run --order 1 --threads 1"
   "compare run other --threads 1"

@@ -156,8 +156,8 @@ TEST_CASE("--json of every mode has the keys that help lists; text has 80 column
       {"eval --prompt", {kRun + prompt}},
       {"generate ", {kRun + prompt}},
       {"generate --samples", {kRun + prompt + " --samples 2"}},
-      {"study ", {kRun + " --ablate L0H0"}},
-      {"study --over-time", {kRun + " --over-time"}},
+      {"study ", {kRun + " --ablate L0H0 --samples 5"}},
+      {"study --over-time", {kRun + " --over-time --samples 5"}},
       {"info ", {"finished/run" + prompt}},
       {"plot ", {"m.safetensors"}},
       {"plot of a run", {kRun + " --out loss.svg"}},
@@ -212,8 +212,8 @@ TEST_CASE("tables have 80 columns, for long names and many heads") {
            train + name + "1 --layers 6 --heads 8 --d-model 16 --save-every 1" + text,
            train + name + "2 --d-model 16 --from " + name + "1" + text, compare, "info runs",
            "info " + name + "1", "info " + name + "1/state.safetensors", "eval " + name + "1",
-           "study " + name + "1 --show all --ablate all", "study " + name + "1 --over-time",
-           "gradcheck --order 1 --run runs/a"}) {
+           "study " + name + "1 --show all --ablate all --samples 5",
+           "study " + name + "1 --over-time --samples 5", "gradcheck --order 1 --run runs/a"}) {
     const Outcome o = Place::run(split(words, ' '));
     INFO("heed " << words << ": " << o.err);
     CHECK(o.code == kOk);

@@ -38,7 +38,6 @@ COMMANDS = {
     "generate": "generate r --prompt ab --tokens 2",
     "study": "study r --prompt abab --samples 5 --threads 1",
     "over-time": "study r --over-time --samples 5 --threads 1",
-    "gradcheck": "gradcheck --run r",
     "compare": "compare r good",
     "compare-out": "compare good --out r/study",
     "info": "info r",

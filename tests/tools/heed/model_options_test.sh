@@ -18,7 +18,7 @@ while read -r -a options; do
   out_has "attention    $([[ "${options[*]}" == *soft-cap* ]] && echo composite || echo fused)"
   expect 0 eval $run
   expect 0 generate $run --prompt abcd
-  expect 0 study $run --out study$number --json
+  expect 0 study $run --samples 5 --out study$number --json
   out_has '"components"'
   expect 0 train --config $run/config.toml --out again$number --quiet
   same $run/model.safetensors again$number/model.safetensors
@@ -62,7 +62,7 @@ refuses 2 "--soft-cap 1e-50 is rounded to 0 in float32" train reverse --soft-cap
 expect 0 train reverse "${tiny[@]}" --steps 0 --quiet --out untrained
 expect 0 eval untrained
 out_has "untrained (reverse), state.safetensors, step 0"
-expect 0 study untrained --out untrained-study
+expect 0 study untrained --samples 5 --out untrained-study
 expect 0 train --text numbers --steps 0 "${short[@]:2}" --out untrained-text
 expect 0 train --resume untrained-text --steps 3 --quiet
 # If the loss is far above the loss of equal guessing, train and eval print a sentence about it.

@@ -2,14 +2,14 @@
 #include <cstdio>
 
 #include "autograd/engine/engine.h"
+#include "nn/lab/tasks/vocabulary.h"
+#include "nn/lab/train/generate.h"
 #include "nn/layers/layers.h"
 #include "nn/optim/optimizer.h"
 #include "nn/optim/schedule.h"
-#include "nn/tasks/vocabulary.h"
-#include "nn/train/generate.h"
 
 using namespace heed::autograd;
-using namespace heed::nn;
+using namespace heed::lab;
 
 namespace {
 

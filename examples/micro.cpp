@@ -279,9 +279,10 @@ struct Transformer {
   }
 };
 
-// ==== 5. The induction task ========================================= heed: nn/tasks/induction.cpp
-// A block of `period` different tokens, repeated to kContext tokens. Target t is the token after
-// input t. If t > period, the second copy has begun, and the earlier tokens determine target t.
+// ==== 5. The induction task ========================================= heed:
+// nn/lab/tasks/induction.cpp A block of `period` different tokens, repeated to kContext tokens.
+// Target t is the token after input t. If t > period, the second copy has begun, and the earlier
+// tokens determine target t.
 struct Sequence {
   size_t period;
   std::vector<size_t> inputs, targets;
@@ -338,9 +339,9 @@ bool gradcheck(const char* name, const Tensors& inputs,
   return error <= 1e-7;  // false for NaN
 }
 
-// ==== 7. AdamW and training ===================== heed: nn/optim/optimizer.h, nn/train/trainer.cpp
-// Adam with decoupled weight decay (Loshchilov & Hutter 2019). All parameters decay, because all
-// are matrices. In heed vectors, such as biases, do not decay.
+// ==== 7. AdamW and training ===================== heed: nn/optim/optimizer.h,
+// nn/lab/train/trainer.cpp Adam with decoupled weight decay (Loshchilov & Hutter 2019). All
+// parameters decay, because all are matrices. In heed vectors, such as biases, do not decay.
 struct AdamW {
   double lr = 1e-2, beta1 = 0.9, beta2 = 0.99, eps = 1e-8, weight_decay = 0.01;
   Tensors parameters;
@@ -410,7 +411,7 @@ double train(Transformer& model, Random& random) {
   return reached;
 }
 
-// ==== 8. What the heads attend to =================================== heed: nn/study/roles.h
+// ==== 8. What the heads attend to =================================== heed: nn/lab/study/roles.h
 // Prints the scores of all heads on a sequence, and the pattern of the best induction head. At
 // position t this head attends to t - period + 1, the token after the last earlier copy
 // of token t. For this, a head of layer 0 must have written there which token comes before.

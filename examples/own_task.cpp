@@ -7,11 +7,11 @@
 #include <cmath>
 #include <cstdio>
 
-#include "nn/train/generate.h"
-#include "nn/train/trainer.h"
+#include "nn/lab/train/generate.h"
+#include "nn/lab/train/trainer.h"
 
 using namespace heed::autograd;
-using namespace heed::nn;
+using namespace heed::lab;
 
 namespace {
 
@@ -53,7 +53,7 @@ class Sorting : public Task {
 
 int main() {
   // The default model has two layers of two heads, as in heed train.
-  // All options are in nn/train/config.h.
+  // All options are in nn/lab/train/config.h.
   RunConfig config;
   config.model.context = 2 * kDigits, config.model.mlp = true;
   config.batch = 64, config.steps = 500, config.schedule = Decay::kCosine;

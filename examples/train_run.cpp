@@ -3,9 +3,9 @@
 // run with bit-identical results.
 #include <cstdio>
 
-#include "nn/run/training_run.h"
+#include "nn/lab/run/training_run.h"
 
-using namespace heed::nn;
+using namespace heed::lab;
 
 int main() {
   RunConfig config = preset("induction");

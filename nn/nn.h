@@ -19,5 +19,5 @@
 #include "nn/optim/optimizer.h"
 #include "nn/optim/schedule.h"
 
-/// The libraries heed::nn and heed::lab: models, training and studies of attention.
+/// The library heed::nn: models.
 namespace heed::nn {}

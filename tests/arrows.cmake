@@ -4,7 +4,8 @@
 cmake_policy(VERSION 3.24)
 set(rooms
     autograd/base autograd/kernels autograd/tensor autograd/graph autograd/ops autograd/engine
-    autograd/check autograd nn/io nn/layers nn/optim nn nn/tasks nn/train nn/run nn/study nn/lab.h
+    autograd/check autograd nn/io nn/layers nn/optim nn nn/lab nn/lab/settings nn/lab/tasks nn/lab/train
+    nn/lab/run nn/lab/study nn/lab.h
     tools/plot tools/mpi tools/heed tools/bench tools/peers examples tests)
 # Folders of tools/heed that all commands share. A folder may include the folders before it. "heed" means
 # the files directly in tools/heed. Every other folder of tools/heed belongs to one command.
@@ -19,7 +20,7 @@ function(room_of path room_result rank_result)
   set(rank 0)
   foreach(room ${rooms})
     if(path STREQUAL room OR (path MATCHES "^${room}/[^/]+$" AND NOT path STREQUAL "nn/lab.h")
-       OR (NOT room MATCHES "^(autograd|nn)$" AND path MATCHES "^${room}/"))
+       OR (NOT room MATCHES "^(autograd|nn|nn/lab)$" AND path MATCHES "^${room}/"))
       set(${room_result} ${room} PARENT_SCOPE)
       set(${rank_result} ${rank} PARENT_SCOPE)
       return()
@@ -80,7 +81,7 @@ foreach(path ${files})
   # read_file() and InputFile reject pipes and files that are too long, and report errors in the middle of a file.
   # They also reject the files in /proc, which memory.cpp reads.
   file(STRINGS ${root}/${path} readers REGEX "std::(basic_)?i?f(ile)?stream|filebuf|(f|fre)open\\(")
-  if(path STREQUAL "nn/train/cost/memory.cpp")
+  if(path STREQUAL "nn/lab/train/cost/memory.cpp")
     set(readers "")
   endif()
   foreach(line ${readers})

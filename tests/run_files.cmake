@@ -1,5 +1,5 @@
 # Fails if code in nn/ or tools/heed contains the name of a file of a run directory, such as
-# model.safetensors. Only nn/run/run_folder.h may contain these names. All other code, even help texts and
+# model.safetensors. Only nn/lab/run/run_folder.h may contain these names. All other code, even help texts and
 # examples, must use the constants of RunFolder. Comments are not checked.
 # Run: cmake -P tests/run_files.cmake
 cmake_policy(VERSION 3.24)
@@ -16,7 +16,7 @@ foreach(path ${files})
     string(REGEX REPLACE "(^|[^:])//.*" "" code "${line}")
     if(NOT code MATCHES "${names}")
       continue()
-    elseif(path STREQUAL "nn/run/run_folder.h")
+    elseif(path STREQUAL "nn/lab/run/run_folder.h")
       math(EXPR found "${found} + 1")
     else()
       string(STRIP "${line}" line)
@@ -26,5 +26,5 @@ foreach(path ${files})
 endforeach()
 if(failures OR found EQUAL 0)
   list(JOIN failures "\n  " text)
-  message(FATAL_ERROR "names of files of a run; use the constants of RunFolder (nn/run/run_folder.h):\n  ${text}")
+  message(FATAL_ERROR "names of files of a run; use the constants of RunFolder (nn/lab/run/run_folder.h):\n  ${text}")
 endif()

@@ -17,7 +17,7 @@
 #include "examples/gradients/induction_run.h"
 
 using namespace heed::autograd;
-using namespace heed::nn;
+using namespace heed::lab;
 
 namespace {
 

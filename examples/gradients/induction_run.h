@@ -9,31 +9,31 @@
 #include <string>
 
 #include "autograd/engine/engine.h"
-#include "nn/train/trainer.h"
+#include "nn/lab/train/trainer.h"
 
 /// Returns a trainer with the default options of `heed train`. `periods` is the range of block
 /// lengths.
-inline heed::nn::Trainer induction_run(std::int64_t seed, const std::string& periods = "3..24") {
-  heed::nn::RunConfig config;
+inline heed::lab::Trainer induction_run(std::int64_t seed, const std::string& periods = "3..24") {
+  heed::lab::RunConfig config;
   config.task_parameters = {{"periods", periods}};
   config.seed = seed;
-  return heed::nn::Trainer(config);
+  return heed::lab::Trainer(config);
 }
 
 /// Trains until `step` steps are done.
-inline void train_to(heed::nn::Trainer& run, std::int64_t step) {
+inline void train_to(heed::lab::Trainer& run, std::int64_t step) {
   while (run.steps_done < step) run.step();
 }
 
 /// Returns sequences of 48 tokens with blocks of 16 to 24 tokens,
 /// so that each token occurs at most three times.
-inline heed::nn::Batch long_blocks(std::int64_t sequences) {
-  return heed::nn::make_task("induction", {}, {{"periods", "16..24"}})->evaluation(0, sequences);
+inline heed::lab::Batch long_blocks(std::int64_t sequences) {
+  return heed::lab::make_task("induction", {}, {{"periods", "16..24"}})->evaluation(0, sequences);
 }
 
 /// Returns the mean loss over the repeat tokens of each sequence, [B]. logits is [B, T, classes].
 inline heed::nn::Tensor repeat_losses(const heed::nn::Tensor& logits,
-                                      const heed::nn::Batch& batch) {
+                                      const heed::lab::Batch& batch) {
   using namespace heed::autograd;
   const Tensor counted = to(batch.counted, logits.dtype());
   const Tensor nats = cross_entropy(logits, batch.targets, {.reduction = Reduction::kNone});
@@ -41,7 +41,7 @@ inline heed::nn::Tensor repeat_losses(const heed::nn::Tensor& logits,
 }
 
 /// Returns the mean loss of a model over the repeat tokens of all sequences.
-inline double repeat_loss(const heed::nn::Transformer& model, const heed::nn::Batch& batch) {
+inline double repeat_loss(const heed::nn::Transformer& model, const heed::lab::Batch& batch) {
   const heed::autograd::NoGrad guard;
   return mean(repeat_losses(model(batch.inputs), batch)).item();
 }

@@ -9,7 +9,7 @@
 #include "examples/gradients/experiment.h"
 #include "nn/lab.h"
 
-using namespace heed::nn;
+using namespace heed::lab;
 
 namespace {
 

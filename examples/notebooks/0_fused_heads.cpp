@@ -8,6 +8,7 @@
 using namespace heed::autograd;
 using namespace heed::notebook;
 namespace nn = heed::nn;
+namespace lab = heed::lab;
 
 namespace {
 
@@ -206,8 +207,8 @@ void two_small_heads() {
   module.weights.out_proj_bias = small.out_bias;
   require("nn::MultiHeadAttention with reordered rows returns the same",
           allclose(module(input), permuted(input), 0, 1e-14));
-  const Tensor right = nn::reach(permuted, input, arange(3)),
-               wrong = nn::reach(as_printed, input, arange(3));
+  const Tensor right = lab::reach(permuted, input, arange(3)),
+               wrong = lab::reach(as_printed, input, arange(3));
   const auto is_causal = [](const Tensor& reach) { return max(triu(reach, 1)).item() == 0; };
   fault("In [54]: heads joined without the permute back", is_causal(right), is_causal(wrong),
         text("Which input (column) affects which output (row), with the permute:\n", ne(right, 0),

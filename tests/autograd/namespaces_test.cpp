@@ -12,7 +12,7 @@
 namespace user {
 
 using namespace heed::autograd;
-using namespace heed::nn;
+using namespace heed::lab;
 
 // Defines a function of a user that accepts any arguments and returns its own name.
 #define USER_FUNCTION(name)               \

@@ -14,8 +14,8 @@
 namespace {
 
 using namespace heed::autograd;
-using namespace heed::nn;
-using heed::nn::testing::seeds_to;
+using namespace heed::lab;
+using heed::lab::testing::seeds_to;
 namespace fs = std::filesystem;
 
 // Returns the distinct texts that group 1 of the regular expression `pattern` matches.

@@ -6,7 +6,7 @@
 root=$(cd -P "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 source "$root/tests/tools/heed/expect.sh" "$1"
 # The pages in the order in which they are read, each with the least number of its commands.
-pages=(README.md:6 nn/train/FIRST_MODEL.md:9 tools/heed/study/READ_A_STUDY.md:2
+pages=(README.md:6 nn/lab/train/FIRST_MODEL.md:9 tools/heed/study/READ_A_STUDY.md:2
   tools/heed/README.md:12 tools/heed/study/README.md:5)
 
 # commands PAGE: prints the arguments of each command of a page. FILE is a text; other placeholders are left out.

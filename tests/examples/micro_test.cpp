@@ -12,7 +12,7 @@
 namespace {
 
 using namespace heed::autograd;
-using namespace heed::nn;
+using namespace heed::lab;
 
 // Returns the weights of the model in the order of micro::Transformer::parameters, each changed by
 // `f` before it is split into heads.

@@ -19,9 +19,9 @@ CONTEXT = {  # by page: the names that its snippets use, as parameters of a func
     "autograd/kernels": "const float* a, const float* b, float* y, std::int64_t i, std::int64_t n",
     "nn/io": MODEL,
     "nn/optim": MODEL + ", Tensor loss, const heed::nn::Schedule& schedule, std::int64_t step",
-    "nn/study": MODEL + ", const heed::nn::Batch& batch, std::int64_t c, std::int64_t d",
+    "nn/lab/study": MODEL + ", const heed::lab::Batch& batch, std::int64_t c, std::int64_t d",
 }
-NAMES = "using namespace heed; using namespace heed::autograd; using namespace heed::nn;"
+NAMES = "using namespace heed; using namespace heed::autograd; using namespace heed::lab;"
 DEFINITIONS = re.compile(r"(?m)^(static|int|void|struct|[A-Z]\w+ \w+\(.*\{$)")
 
 unit = ["#include <iostream>", "#include <hwy/highway.h>", '#include "autograd/base/strided.h"', '#include "nn/lab.h"']

@@ -11,11 +11,11 @@
 #include "autograd/base/text.h"
 #include "nn/io/json.h"
 #include "nn/io/safetensors.h"
-#include "nn/io/toml.h"
+#include "nn/lab/run/snapshot_file.h"
+#include "nn/lab/settings/toml.h"
+#include "nn/lab/study/cells.h"
+#include "nn/lab/tasks/corpus.h"
 #include "nn/layers/sites.h"
-#include "nn/run/snapshot_file.h"
-#include "nn/study/cells.h"
-#include "nn/tasks/corpus.h"
 #include "tools/heed/command_line/cli11.h"
 #include "tools/heed/study/subject.h"
 
@@ -55,7 +55,7 @@ std::pair<std::string, std::string> first_line(std::string_view text) {
           std::string(text.substr(std::min(end + 1, text.size())))};
 }
 
-void use_vocabulary(const nn::Vocabulary& vocabulary, const std::string& text) {
+void use_vocabulary(const lab::Vocabulary& vocabulary, const std::string& text) {
   static_cast<void>(vocabulary.summary());
   for (std::int64_t id = 0; id < vocabulary.size(); ++id) static_cast<void>(vocabulary.label(id));
   try_to([&] {
@@ -83,11 +83,11 @@ void einsum_of(std::string_view text) {
 
 void objective_of(std::string_view text) {
   const auto [of, at] = first_line(text);
-  nn::TaskInfo info;
+  lab::TaskInfo info;
   info.name = "fuzz";
-  info.vocabulary = nn::Vocabulary::of("abc-,:\u00e9\n");
+  info.vocabulary = lab::Vocabulary::of("abc-,:\u00e9\n");
   info.classes = 7;  // the newline is not predicted
-  const nn::Objective o = nn::Objective(parse_objective(of, at, info, 9));
+  const lab::Objective o = lab::Objective(parse_objective(of, at, info, 9));
   static_cast<void>(objective_text(o, info));
   for (const std::int64_t p : o.positions) require(p >= 0 && p < 9, "a position is out of range");
   require(std::min(o.a, o.b) >= 0 && std::max(o.a, o.b) < 7, "a token is out of range");
@@ -104,8 +104,8 @@ void command_line_of(std::string_view text) {
   const CommandLine line = parse_command_line(commands, int(arguments.size()), arguments.data());
   if (!line.command) return;
   static_cast<void>(line.command->mode());
-  for (const nn::Setting& s : line.command->settings)
-    if (s.kind != nn::Setting::Kind::kList && line.command->given(s.key))
+  for (const lab::Setting& s : line.command->settings)
+    if (s.kind != lab::Setting::Kind::kList && line.command->given(s.key))
       s.set(s.key, line.command->text(s.key));
 }
 
@@ -117,9 +117,9 @@ void safetensors(std::string_view bytes) {
     const nn::SafeTensors read = nn::load_safetensors(file.path());
     require(nn::load_metadata(file.path()).size() >= read.metadata.size(), "metadata are missing");
     static_cast<void>(nn::hash_of_tensors(read.tensors));
-    for (const nn::Unit unit : {nn::Unit::kChar, nn::Unit::kWord})
-      try_to([&] { use_vocabulary(nn::vocabulary_of(read.metadata, unit), "a b"); });
-    nn::read_snapshot(read, nn::RunConfig());
+    for (const lab::Unit unit : {lab::Unit::kChar, lab::Unit::kWord})
+      try_to([&] { use_vocabulary(lab::vocabulary_of(read.metadata, unit), "a b"); });
+    lab::read_snapshot(read, lab::RunConfig());
   });
   try_to([&] {
     const nn::Json value = nn::Json::parse(bytes);
@@ -129,12 +129,12 @@ void safetensors(std::string_view bytes) {
 
 void toml(std::string_view bytes) {
   const std::string text(bytes);
-  try_to([&] { nn::read_toml(text, "f"); });
+  try_to([&] { lab::read_toml(text, "f"); });
   try_to([&] {
-    const nn::RunConfig config = nn::from_toml(text, "f");
-    nn::validate(config);
-    const std::string written = nn::to_toml(config);
-    require(nn::to_toml(nn::from_toml(written, "f")) == written,
+    const lab::RunConfig config = lab::from_toml(text, "f");
+    lab::validate(config);
+    const std::string written = lab::to_toml(config);
+    require(lab::to_toml(lab::from_toml(written, "f")) == written,
             "config.toml reads back differently");
   });
 }
@@ -151,12 +151,12 @@ void language(std::string_view bytes) {
               "heads read back differently");
     }
     if (which == 'k') {
-      const std::vector<nn::Cell> cells = nn::parse_cells("--block", text, 4, 8, 12);
-      require(nn::parse_cells("--block", names_of(cells, nn::cell_name), 4, 8, 12) == cells,
+      const std::vector<lab::Cell> cells = lab::parse_cells("--block", text, 4, 8, 12);
+      require(lab::parse_cells("--block", names_of(cells, lab::cell_name), 4, 8, 12) == cells,
               "cells read back differently");
       for (std::size_t at = text.find('L'); at != text.npos; at = text.find('L', at + 1)) {
         const std::string head = text.substr(at, text.find_first_of(",[", at) - at);
-        require(std::ranges::count(cells, nn::parse_heads("", head, 4, 8)[0], &nn::Cell::head) > 0,
+        require(std::ranges::count(cells, nn::parse_heads("", head, 4, 8)[0], &lab::Cell::head) > 0,
                 "a head of --cut is not cut");
       }
     }
@@ -164,11 +164,11 @@ void language(std::string_view bytes) {
     if (which == 'c') command_line_of(text);
     if (which == 'v') {
       const auto [symbols, prompt] = first_line(text);
-      use_vocabulary(nn::Vocabulary::of(symbols), prompt);
+      use_vocabulary(lab::Vocabulary::of(symbols), prompt);
     }
     if (which == 'w') {
       const auto [symbols, prompt] = first_line(text);
-      use_vocabulary(nn::vocabulary_of({{"vocabulary", symbols}}, nn::Unit::kWord), prompt);
+      use_vocabulary(lab::vocabulary_of({{"vocabulary", symbols}}, lab::Unit::kWord), prompt);
     }
   });
 }

@@ -27,25 +27,25 @@ class Place {
   Place() : before_(std::filesystem::current_path()), threads_(heed::autograd::num_threads()) {
     std::filesystem::create_directories(folder_ / "directory");
     std::filesystem::current_path(folder_.path());
-    nn::RunConfig c = nn::preset("reverse");
+    lab::RunConfig c = lab::preset("reverse");
     c.model.attention.d_model = 16, c.steps = 2, c.batch = 4, c.eval_batch = 8;
-    nn::Trainer t(c);
+    lab::Trainer t(c);
     t.step();
     std::filesystem::create_directories("runs/reverse-1");
-    nn::RunFolder("runs/reverse-1").save(t.snapshot());
-    nn::RunFolder("runs/reverse-1").save_checkpoint(t.snapshot());
+    lab::RunFolder("runs/reverse-1").save(t.snapshot());
+    lab::RunFolder("runs/reverse-1").save_checkpoint(t.snapshot());
     std::filesystem::create_directories("finished/run");
     t.evaluate(false);
-    nn::RunFolder("finished/run").save(t.snapshot());
-    nn::Snapshot last = t.snapshot();
-    last.finished = true, last.result = to_json(nn::RunResult{.steps = 1, .loss = 1});
-    nn::RunFolder("finished/run").save(last);
+    lab::RunFolder("finished/run").save(t.snapshot());
+    lab::Snapshot last = t.snapshot();
+    last.finished = true, last.result = to_json(lab::RunResult{.steps = 1, .loss = 1});
+    lab::RunFolder("finished/run").save(last);
     heed::autograd::write_file("file.txt", std::string_view("text"));
     heed::autograd::write_file("text.txt", std::string_view("the text of a run, which is short\n"));
-    nn::RunConfig text = c;
+    lab::RunConfig text = c;
     text.task = "text", text.text = "text.txt", text.model.context = 3;
     std::filesystem::create_directories("text-run");
-    nn::RunFolder("text-run").save(nn::Trainer(text).snapshot());
+    lab::RunFolder("text-run").save(lab::Trainer(text).snapshot());
     nn::save_safetensors("m.safetensors", {{"m", heed::autograd::ones({2, 3})}});
   }
   Place(const Place&) = delete;

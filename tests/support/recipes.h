@@ -2,10 +2,10 @@
 // result. trained() also checks bounds that hold for every recipe.
 #pragma once
 
-#include "nn/train/trainer.h"
+#include "nn/lab/train/trainer.h"
 #include "tests/support/catch.h"
 
-namespace heed::nn::testing {
+namespace heed::lab::testing {
 
 /// The trainer of a recipe after training, and its evaluation on the whole evaluation set.
 struct Trained {
@@ -75,4 +75,4 @@ inline RunConfig seeded(const std::string& name, std::int64_t seed) {
   return config;
 }
 
-}  // namespace heed::nn::testing
+}  // namespace heed::lab::testing

@@ -2,11 +2,11 @@
 #pragma once
 
 #include "autograd/base/files.h"
-#include "nn/run/run_folder.h"
-#include "nn/train/trainer.h"
+#include "nn/lab/run/run_folder.h"
+#include "nn/lab/train/trainer.h"
 #include "tests/support/catch.h"
 
-namespace heed::nn::testing {
+namespace heed::lab::testing {
 
 /// Returns the configuration of a run of 12 steps. The run has every kind of state that a resume
 /// must restore: moments of the optimizer, a schedule, and dropout.
@@ -76,4 +76,4 @@ inline void check_same_run(const std::filesystem::path& a, const std::filesystem
   }
 }
 
-}  // namespace heed::nn::testing
+}  // namespace heed::lab::testing

@@ -5,12 +5,13 @@
 #include <string>
 #include <vector>
 
-#include "nn/study/donors.h"
-#include "nn/study/objective.h"
-#include "nn/tasks/task.h"
+#include "nn/lab/study/donors.h"
+#include "nn/lab/study/objective.h"
+#include "nn/lab/tasks/task.h"
 #include "tests/support/models.h"
 
-namespace heed::nn::testing {
+namespace heed::lab::testing {
+using namespace heed::nn::testing;
 
 /// Returns a batch of the sequences `rows`. The target of each position is the next token.
 inline Batch batch_of(const std::vector<std::vector<std::int64_t>>& rows) {
@@ -74,4 +75,4 @@ inline std::vector<NamedModel> studied_models() {
   return models;
 }
 
-}  // namespace heed::nn::testing
+}  // namespace heed::lab::testing

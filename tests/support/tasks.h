@@ -2,10 +2,10 @@
 // enumeration of all sequences, and statistics of random draws.
 #pragma once
 
-#include "nn/tasks/tasks.h"
+#include "nn/lab/tasks/tasks.h"
 #include "tests/support/catch.h"
 
-namespace heed::nn::testing {
+namespace heed::lab::testing {
 
 using Ids = std::vector<std::int64_t>;
 
@@ -83,4 +83,4 @@ inline double standard_error(const std::vector<double>& x) {
   return std::sqrt(sum / double(x.size() - 1) / double(x.size()));
 }
 
-}  // namespace heed::nn::testing
+}  // namespace heed::lab::testing

@@ -1,6 +1,6 @@
 // The program heed-bench: options, help and modes.
 #include "autograd/base/parallel.h"
-#include "nn/train/config.h"
+#include "nn/lab/train/config.h"
 #include "tools/bench/bench.h"
 #include "tools/bench/workloads.h"
 #include "tools/heed/command_line/command.h"
@@ -36,11 +36,12 @@ Commands bench_program() {
   c.notes = kBenchNotes;
   auto o = std::make_shared<BenchOptions>();
   c.arguments = 2;
-  c.add("Options", {nn::Setting("what", o->what, {"gemm", "train", "generate"}, "what to time"),
-                    nn::Setting("preset", o->preset, bench_presets(), "model of train and generate")
-                        .shows("all")});
+  c.add("Options",
+        {lab::Setting("what", o->what, {"gemm", "train", "generate"}, "what to time"),
+         lab::Setting("preset", o->preset, bench_presets(), "model of train and generate")
+             .shows("all")});
   c.add_common(Command::kThreads | Command::kJson);
-  c.mark(&nn::Setting::required, {"what"});
+  c.mark(&lab::Setting::required, {"what"});
   // Without --threads, `heed-bench gemm` uses one thread, because its published ratios are for one
   // thread; train and generate are measured with one thread and then with all threads.
   const auto mode = [&](const char* what, std::vector<std::string> accepts, const char* keys,

@@ -6,7 +6,7 @@
 
 #include "autograd/kernels/kernels.h"
 #include "autograd/kernels/simd/scratch.h"
-#include "nn/train/config.h"
+#include "nn/lab/train/config.h"
 #include "tools/bench/bench.h"
 #include "tools/bench/products.h"
 #include "tools/bench/turns.h"
@@ -24,7 +24,7 @@ std::vector<ProductShape> products() {
     if (std::find(list.begin(), list.end(), p) == list.end()) list.push_back(p);
   };
   for (const std::string& name : bench_presets()) {
-    const nn::RunConfig config = nn::preset(name);
+    const lab::RunConfig config = lab::preset(name);
     for (const ModelProduct& p : training_products(config, bench_vocabulary(name), config.batch))
       add(p.shape);
   }

@@ -81,7 +81,7 @@ double over_bound(const std::vector<std::vector<double>>& times) {
 
 Row measure_training(const std::string& preset, int threads) {
   autograd::reset_peak_bytes();
-  const nn::RunConfig config = nn::preset(preset);
+  const lab::RunConfig config = lab::preset(preset);
   const std::int64_t vocabulary = bench_vocabulary(preset);
   TrainingStep step(config, vocabulary);
   const std::int64_t shards = step.shards();
@@ -137,7 +137,7 @@ Row measure_training(const std::string& preset, int threads) {
 }
 
 Row measure_generation(const std::string& preset, int threads) {
-  const nn::RunConfig config = nn::preset(preset);
+  const lab::RunConfig config = lab::preset(preset);
   const std::int64_t vocabulary = bench_vocabulary(preset);
   Generation generate(config, vocabulary);
   const double weight_bytes = generate.weight_bytes(), tokens = generate.tokens();

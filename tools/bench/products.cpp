@@ -124,7 +124,7 @@ kernels::Gemm<float> gemm_of(const ProductShape& p, const float* a, const float*
   return g;
 }
 
-std::vector<ModelProduct> forward_products(const nn::RunConfig& config, std::int64_t vocabulary,
+std::vector<ModelProduct> forward_products(const lab::RunConfig& config, std::int64_t vocabulary,
                                            std::int64_t sequences, std::int64_t queries) {
   const std::int64_t layers = config.model.layers, context = config.model.context;
   const std::int64_t d = config.model.attention.d_model, heads = config.model.attention.heads,
@@ -139,7 +139,7 @@ std::vector<ModelProduct> forward_products(const nn::RunConfig& config, std::int
   return list;
 }
 
-std::vector<ModelProduct> training_products(const nn::RunConfig& config, std::int64_t vocabulary,
+std::vector<ModelProduct> training_products(const lab::RunConfig& config, std::int64_t vocabulary,
                                             std::int64_t sequences) {
   std::vector<ModelProduct> list;
   for (const auto& [c, count, attention] :

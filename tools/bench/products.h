@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "autograd/kernels/reference/gemm.h"
-#include "nn/train/config.h"
+#include "nn/lab/train/config.h"
 
 namespace heed {
 
@@ -35,11 +35,11 @@ struct ModelProduct {
 /// but causality lets it read only half of them on average. Therefore only half of the (layer,
 /// sequence, head) triples are counted, rounded up. This also holds for generation, whose tokens
 /// have one query each.
-std::vector<ModelProduct> forward_products(const nn::RunConfig& config, std::int64_t vocabulary,
+std::vector<ModelProduct> forward_products(const lab::RunConfig& config, std::int64_t vocabulary,
                                            std::int64_t sequences, std::int64_t queries);
 /// Returns the products of forward and backward pass over `sequences` sequences, for example those
 /// of one shard. A second computation of the scores in the backward pass is not counted.
-std::vector<ModelProduct> training_products(const nn::RunConfig& config, std::int64_t vocabulary,
+std::vector<ModelProduct> training_products(const lab::RunConfig& config, std::int64_t vocabulary,
                                             std::int64_t sequences);
 
 /// Returns a function that computes all products of `list` with heed's kernels, once in each of

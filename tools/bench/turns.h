@@ -10,11 +10,11 @@
 #include <utility>
 #include <vector>
 
-#include "nn/train/cost/timing.h"
+#include "nn/lab/train/cost/timing.h"
 
 namespace heed {
 
-using nn::median;
+using lab::median;
 
 /// Returns the median of a[t] / b[t] over all turns t. `a` and `b` are times of the same turns. A
 /// few slow turns do not change the median.

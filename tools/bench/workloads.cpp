@@ -6,8 +6,8 @@
 #include <stdexcept>
 
 #include "autograd/tensor/create.h"
-#include "nn/train/generate.h"
-#include "nn/train/trainer.h"
+#include "nn/lab/train/generate.h"
+#include "nn/lab/train/trainer.h"
 
 namespace heed {
 namespace {
@@ -15,10 +15,10 @@ namespace {
 constexpr std::pair<const char*, std::int64_t> kVocabularies[] = {
     {"micro", 32}, {"toy", 64}, {"chargpt", 65}, {"small", 65}};
 
-nn::Transformer model_of(const nn::RunConfig& config, std::int64_t vocabulary) {
-  nn::validate(config);
+nn::Transformer model_of(const lab::RunConfig& config, std::int64_t vocabulary) {
+  lab::validate(config);
   autograd::Generator g(1);
-  return nn::make_model(config, vocabulary, vocabulary, g);
+  return lab::make_model(config, vocabulary, vocabulary, g);
 }
 
 }  // namespace
@@ -35,14 +35,14 @@ std::int64_t bench_vocabulary(std::string_view preset) {
   throw std::logic_error("bench: no vocabulary for " + std::string(preset));
 }
 
-TrainingStep::TrainingStep(const nn::RunConfig& config, std::int64_t vocabulary)
+TrainingStep::TrainingStep(const lab::RunConfig& config, std::int64_t vocabulary)
     : config_(config),
       model_(model_of(config, vocabulary)),
-      optimizer_(nn::make_optimizer(config, model_)) {
+      optimizer_(lab::make_optimizer(config, model_)) {
   autograd::Generator g(2);
   for (autograd::Tensor* ids : {&batch_.inputs, &batch_.targets})
     *ids = autograd::randint(0, vocabulary, {config.batch, config.model.context}, g);
-  nn::resolve_shards(config_, vocabulary, vocabulary);
+  lab::resolve_shards(config_, vocabulary, vocabulary);
 }
 
 double TrainingStep::operator()() {
@@ -59,7 +59,7 @@ void TrainingStep::check_learned() const {
         fmt::format("bench: the loss of a repeated batch did not fall: {} then {}", first_, last_));
 }
 
-Generation::Generation(const nn::RunConfig& config, std::int64_t vocabulary)
+Generation::Generation(const lab::RunConfig& config, std::int64_t vocabulary)
     : model_(model_of(config, vocabulary)) {
   for (const nn::NamedTensor& p : nn::parameters(model_))
     if (!p.name.starts_with("tok") && !p.name.starts_with("pos"))
@@ -68,8 +68,8 @@ Generation::Generation(const nn::RunConfig& config, std::int64_t vocabulary)
 
 void Generation::operator()() {
   std::array streams = {autograd::Generator(1)};
-  nn::generate_samples(model_, {0}, model_.options.context, {.greedy = true}, streams,
-                       [](std::int64_t, std::int64_t) { return true; });
+  lab::generate_samples(model_, {0}, model_.options.context, {.greedy = true}, streams,
+                        [](std::int64_t, std::int64_t) { return true; });
 }
 
 }  // namespace heed

@@ -19,7 +19,7 @@ Commands all_commands() {
       command.kind = kind;
     }
   for (const auto& command : commands)
-    for (nn::Setting& s : command->settings) s.help = with_options(s.help);
+    for (lab::Setting& s : command->settings) s.help = with_options(s.help);
   return commands;
 }
 

@@ -13,10 +13,10 @@ namespace heed {
 
 namespace fs = std::filesystem;
 using autograd::IoError;
-using nn::RunFolder;
+using lab::RunFolder;
 
-nn::Setting run_setting(std::string& run) {
-  return nn::Setting("run", run, "DIR", "run directory").shows("the newest under runs/");
+lab::Setting run_setting(std::string& run) {
+  return lab::Setting("run", run, "DIR", "run directory").shows("the newest under runs/");
 }
 
 namespace {
@@ -47,7 +47,7 @@ bool has_only(const fs::path& folder, const std::string& accepted) {
 // the configuration file.
 bool is_killed_import(const fs::path& folder) {
   return has_only(folder, RunFolder::kModel) &&
-         nn::load_metadata((folder / RunFolder::kModel).string()).contains(nn::kConfigKey);
+         nn::load_metadata((folder / RunFolder::kModel).string()).contains(lab::kConfigKey);
 }
 
 }  // namespace
@@ -75,18 +75,18 @@ std::string find_weights(const std::string& given) {
   return run.file(run.has_state() ? RunFolder::kState : RunFolder::kModel).string();
 }
 
-nn::LoadedRun open_run(const fs::path& folder, const std::string& weights, nn::Use use) {
+lab::LoadedRun open_run(const fs::path& folder, const std::string& weights, lab::Use use) {
   const RunFolder run_folder(folder);
   check_weights(run_folder, weights);
   Progress progress(false);
   progress.at_work("Reading " + folder.string());
-  nn::LoadedRun run = run_folder.open(weights, use);
+  lab::LoadedRun run = run_folder.open(weights, use);
   progress.clear();
   if (!run.note.empty()) print_error("note: " + run.note);
   return run;
 }
 
-void print_note(const nn::Task& task) {
+void print_note(const lab::Task& task) {
   if (const std::string& note = task.info().note; !note.empty()) print_error("note: " + note);
 }
 
@@ -102,8 +102,8 @@ void check_weights_out(const std::string& option, const std::string& path) {
   }
 }
 
-nn::LockedFolder open_out(const fs::path& out, bool overwrite) {
-  nn::LockedFolder folder(out);
+lab::LockedFolder open_out(const fs::path& out, bool overwrite) {
+  lab::LockedFolder folder(out);
   const RunFolder run(out);
   if (!has_only(out, "")) {
     if (!run.is_run() && !is_killed_import(out))

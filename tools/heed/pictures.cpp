@@ -11,8 +11,8 @@
 #include "autograd/base/parallel.h"
 #include "autograd/ops/ops.h"
 #include "nn/io/safetensors.h"
-#include "nn/study/forward_passes.h"
-#include "nn/study/study.h"
+#include "nn/lab/study/forward_passes.h"
+#include "nn/lab/study/study.h"
 #include "tools/heed/report/output.h"
 #include "tools/plot/color_range.h"
 #include "tools/plot/plot.h"
@@ -47,9 +47,9 @@ PictureSource source_of(const std::filesystem::path& run, const nn::Transformer&
   return {run, nn::hash_of_tensors(parameters(model))};
 }
 
-nn::Setting format_setting(std::vector<std::string>& formats) {
-  return nn::Setting("format", formats, {"png", "svg"},
-                     "formats of the pictures, separated by commas")
+lab::Setting format_setting(std::vector<std::string>& formats) {
+  return lab::Setting("format", formats, {"png", "svg"},
+                      "formats of the pictures, separated by commas")
       .shows("png");
 }
 
@@ -167,13 +167,13 @@ plot::HeatmapGrid heads_grid(const std::vector<nn::Tensor>& maps,
 
 namespace {
 
-using History = std::vector<nn::MetricsRow>;
+using History = std::vector<lab::MetricsRow>;
 
 // Returns a column of the history as a curve over the steps, without missing values.
-plot::Series history_series(const History& history, double nn::MetricsRow::*value, std::string name,
-                            int color) {
+plot::Series history_series(const History& history, double lab::MetricsRow::*value,
+                            std::string name, int color) {
   plot::Series series{.name = std::move(name), .color = color};
-  for (const nn::MetricsRow& row : history)
+  for (const lab::MetricsRow& row : history)
     if (std::isfinite(row.*value)) {
       series.x.push_back(double(row.step));
       series.y.push_back(row.*value);
@@ -182,8 +182,8 @@ plot::Series history_series(const History& history, double nn::MetricsRow::*valu
 }
 
 // Returns the accuracies on held-out and on training sequences, with the colors of the losses.
-plot::LineChart accuracy_chart(const History& history, const nn::TaskInfo& task) {
-  using nn::MetricsRow;
+plot::LineChart accuracy_chart(const History& history, const lab::TaskInfo& task) {
+  using lab::MetricsRow;
   plot::LineChart chart{.y_name = "accuracy",
                         .series = {history_series(history, &MetricsRow::eval_accuracy, "", 1),
                                    history_series(history, &MetricsRow::train_accuracy, "", 2)},
@@ -195,9 +195,9 @@ plot::LineChart accuracy_chart(const History& history, const nn::TaskInfo& task)
 
 }  // namespace
 
-Picture loss_picture(const History& history, const nn::TaskInfo& task,
-                     const std::optional<nn::Evaluation>& last, const PictureSource& source) {
-  using nn::MetricsRow;
+Picture loss_picture(const History& history, const lab::TaskInfo& task,
+                     const std::optional<lab::Evaluation>& last, const PictureSource& source) {
+  using lab::MetricsRow;
   const plot::Series training_set = history_series(history, &MetricsRow::train_loss, "", 2);
   const bool stacked = !training_set.x.empty();
   const plot::Series batch =
@@ -238,22 +238,22 @@ plot::HeatmapGrid attention_grid(const std::vector<nn::Tensor>& weights,
                                  const std::vector<std::string>& labels, const std::string& title) {
   plot::HeatmapGrid grid = heads_grid(weights, scores, labels);
   grid.title = title;
-  grid.caption = nn::map_quantities()[0].caption;
+  grid.caption = lab::map_quantities()[0].caption;
   grid.value_name = "attention weight";
   return grid;
 }
 
-Picture attention_picture(const nn::Transformer& model, const nn::Task& task, std::int64_t steps,
+Picture attention_picture(const nn::Transformer& model, const lab::Task& task, std::int64_t steps,
                           const PictureSource& source) {
   const autograd::NoGrad guard;
   nn::Generator generator(1);
-  const nn::Batch example = task.example(generator);
+  const lab::Batch example = task.example(generator);
   // More tokens would not be readable, and the number of weights grows as T x T.
   constexpr std::int64_t kLongest = 256;
   const nn::Tensor inputs =
       contiguous(slice(example.inputs, 1, 0, std::min(kLongest, example.inputs.size(1))));
-  const nn::RecordedForward pass =
-      nn::record_forward(model, inputs, {"attn.hook_pattern", "attn.hook_attn_scores"});
+  const lab::RecordedForward pass =
+      lab::record_forward(model, inputs, {"attn.hook_pattern", "attn.hook_attn_scores"});
   const auto labels = task.info().vocabulary.labels(inputs.to_vector<std::int64_t>());
   return {"attention",
           attention_grid(

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "nn/io/names.h"
-#include "nn/io/setting.h"
+#include "nn/lab/settings/setting.h"
+#include "nn/lab/train/trainer.h"
 #include "nn/layers/sites.h"
-#include "nn/train/trainer.h"
 #include "tools/plot/chart.h"
 #include "tools/plot/heatmap.h"
 #include "tools/plot/network.h"
@@ -51,7 +51,7 @@ Files write_picture(std::filesystem::path file, const Picture& picture,
                     const PictureSource& source);
 
 /// Returns the setting --format. Its value is a list of "png" and "svg"; an empty list means png.
-nn::Setting format_setting(std::vector<std::string>& formats);
+lab::Setting format_setting(std::vector<std::string>& formats);
 
 /// Returns tokens as text for a title, shortened to a fixed width. Unprintable characters are
 /// replaced by their names.
@@ -65,8 +65,8 @@ bool spans_decades(const std::vector<double>& values);
 /// shows the optimal loss and the other reference losses of that evaluation. If the run evaluates
 /// training sequences too, the picture also shows their loss, and the accuracies. The axis of
 /// losses is logarithmic if spans_decades() is true for the losses of the steps.
-Picture loss_picture(const std::vector<nn::MetricsRow>& history, const nn::TaskInfo& task,
-                     const std::optional<nn::Evaluation>& last, const PictureSource& source = {});
+Picture loss_picture(const std::vector<lab::MetricsRow>& history, const lab::TaskInfo& task,
+                     const std::optional<lab::Evaluation>& last, const PictureSource& source = {});
 
 /// Returns heat maps whose rows are queries and whose columns are keys: one panel per head, and one
 /// row of panels per layer. `maps` and `scores` contain one tensor [1, H, T, T] per layer, and
@@ -84,7 +84,7 @@ plot::HeatmapGrid attention_grid(const std::vector<nn::Tensor>& weights,
 /// Returns attention.png: the attention weights of every layer and head on the task's example
 /// sequence, or on its first 256 tokens if it is longer. `steps` is the number of training steps,
 /// for the title.
-Picture attention_picture(const nn::Transformer& model, const nn::Task& task, std::int64_t steps,
+Picture attention_picture(const nn::Transformer& model, const lab::Task& task, std::int64_t steps,
                           const PictureSource& source = {});
 
 }  // namespace heed

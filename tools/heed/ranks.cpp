@@ -23,7 +23,7 @@ namespace {
 constexpr const char* kVariables[][2] = {{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
                                          {"PMI_RANK", "PMI_SIZE"}};
 
-class MpiTransport : public nn::RankTransport {
+class MpiTransport : public lab::RankTransport {
  public:
   explicit MpiTransport(const MpiTable& mpi) : mpi_(mpi) { mpi_.start(&rank, &size); }
   void swap(int peer, std::span<const std::byte> mine, std::span<std::byte> theirs) override {
@@ -44,7 +44,7 @@ std::string rank_text(int rank) { return fmt::format("rank {}: ", rank); }
 
 // These objects are global, because MPI can be started only once in a process.
 std::unique_ptr<MpiTransport> transport;
-std::unique_ptr<nn::RankSession> session;
+std::unique_ptr<lab::RankSession> session;
 
 // Loads libheed_mpi.so. RTLD_GLOBAL is needed because MPI's plugins use the symbols of the MPI
 // library.
@@ -101,11 +101,11 @@ Launcher launcher() {
   return {};
 }
 
-nn::RankSession* join_ranks(bool own_threads, std::int64_t shards) {
+lab::RankSession* join_ranks(bool own_threads, std::int64_t shards) {
   const Launcher started = launcher();
   if (started.size == 1) return nullptr;
   // This check comes before the start of MPI, so that only the root rank prints the error.
-  nn::RankSession::check_size(started.size, shards);
+  lab::RankSession::check_size(started.size, shards);
   transport = std::make_unique<MpiTransport>(load_module(started.size));
   if (transport->size != started.size)
     usage_error(
@@ -115,22 +115,22 @@ nn::RankSession* join_ranks(bool own_threads, std::int64_t shards) {
   if (transport->rank > 0) set_error_prefix(rank_text(transport->rank));
   const int threads = own_share_of_cores(transport->mpi());
   if (own_threads) autograd::set_num_threads(threads);
-  session = std::make_unique<nn::RankSession>(*transport);
+  session = std::make_unique<lab::RankSession>(*transport);
   return session.get();
 }
 
-void lead_ranks(nn::Trainer& trainer, nn::RankSession* ranks) {
+void lead_ranks(lab::Trainer& trainer, lab::RankSession* ranks) {
   if (ranks) ranks->run_as_root(trainer, version_text());
 }
 
-Out work_as_rank(nn::RankSession& ranks, const std::function<nn::Trainer()>& make) {
+Out work_as_rank(lab::RankSession& ranks, const std::function<lab::Trainer()>& make) {
   const InterruptGuard interrupt;
   const std::uint64_t status = ranks.run_as_worker(make, version_text());
   Out out;
-  out.fail(status & nn::kStop        ? kInterrupted
-           : status & nn::kNotFinite ? kNumeric
-           : status & nn::kDiffers   ? kUsage
-                                     : kOk);
+  out.fail(status & lab::kStop        ? kInterrupted
+           : status & lab::kNotFinite ? kNumeric
+           : status & lab::kDiffers   ? kUsage
+                                      : kOk);
   return out;
 }
 

@@ -1,13 +1,13 @@
 // Training by several processes that a launcher (mpirun, srun) has started. The messages of
-// nn::RankSession are sent by MPI.
+// lab::RankSession are sent by MPI.
 #pragma once
 
 #include <functional>
 #include <string>
 #include <vector>
 
-#include "nn/train/rank_session.h"
-#include "nn/train/trainer.h"
+#include "nn/lab/train/rank_session.h"
+#include "nn/lab/train/trainer.h"
 #include "tools/heed/report/out.h"
 
 namespace heed {
@@ -30,14 +30,14 @@ Launcher launcher();
 /// if the module cannot be loaded, or if MPI and the launcher report different numbers of
 /// processes. Throws ValueError unless the number of ranks is a power of two and at most `shards`.
 /// `shards` is the number of shards of a batch, or 0 if this number is not known yet.
-nn::RankSession* join_ranks(bool own_threads, std::int64_t shards = 0);
+lab::RankSession* join_ranks(bool own_threads, std::int64_t shards = 0);
 
 /// Calls ranks->run_as_root(). Does nothing if `ranks` is null.
-void lead_ranks(nn::Trainer& trainer, nn::RankSession* ranks);
+void lead_ranks(lab::Trainer& trainer, lab::RankSession* ranks);
 
 /// Calls ranks.run_as_worker(). Returns only the exit code, because only the
 /// root rank prints.
-Out work_as_rank(nn::RankSession& ranks, const std::function<nn::Trainer()>& make);
+Out work_as_rank(lab::RankSession& ranks, const std::function<lab::Trainer()>& make);
 
 /// Leaves the group of ranks; call it before the process exits. Returns `code`. If the session has
 /// ended, waits until all ranks have called leave_ranks(). Otherwise this rank has an error that

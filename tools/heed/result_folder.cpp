@@ -12,7 +12,7 @@ namespace heed {
 
 namespace fs = std::filesystem;
 using autograd::IoError;
-using nn::LockedFolder;
+using lab::LockedFolder;
 
 namespace {
 
@@ -28,7 +28,7 @@ LockedFolder make_next(const fs::path& preset) {
     try {
       LockedFolder folder(path);
       if (fs::is_empty(path)) return folder;
-    } catch (const nn::FolderInUse&) {  // another process has taken it; try the next
+    } catch (const lab::FolderInUse&) {  // another process has taken it; try the next
     }
   }
 }

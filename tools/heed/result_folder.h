@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "nn/run/locked_folder.h"
+#include "nn/lab/run/locked_folder.h"
 
 namespace heed {
 
@@ -35,7 +35,7 @@ class ResultFolder {
   void complete();
 
  private:
-  nn::LockedFolder locked_;
+  lab::LockedFolder locked_;
   bool completed_ = false;
   std::mutex mutex_;  // protects files_
   std::vector<std::filesystem::path> files_;

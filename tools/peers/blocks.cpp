@@ -25,7 +25,7 @@
 #include "autograd/ops/ops.h"
 #include "autograd/tensor/create.h"
 #include "nn/io/nearest.h"
-#include "nn/train/cost/timing.h"
+#include "nn/lab/train/cost/timing.h"
 #include "tools/bench/workloads.h"
 #include "tools/heed/heed.h"
 #include "tools/heed/report/output.h"
@@ -37,23 +37,23 @@ using autograd::Tensor;
 using Call = std::function<void()>;
 
 // Parses a model such as "toy" or "toy,context=256,batch=1" into its configuration.
-nn::RunConfig config_of(const std::string& model, bool train) {
+lab::RunConfig config_of(const std::string& model, bool train) {
   const std::vector<std::string> words = split(model, ',');
   const auto presets = bench_presets();
   if (std::find(presets.begin(), presets.end(), words[0]) == presets.end())
     usage_error("blocks: '{}' is not a speed preset; these are: {}", words[0], heed::join(presets));
-  nn::RunConfig config = nn::preset(words[0]);
-  std::vector<nn::Setting> settings = config.settings();
+  lab::RunConfig config = lab::preset(words[0]);
+  std::vector<lab::Setting> settings = config.settings();
   // A single step has no schedule, data set or evaluation, so only these settings are accepted.
-  std::erase_if(settings, [&](const nn::Setting& s) {
+  std::erase_if(settings, [&](const lab::Setting& s) {
     return s.group != "Model" && !(train && (s.key == "batch" || s.key == "optimizer"));
   });
   for (std::size_t i = 1; i < words.size(); ++i) {
     const std::vector<std::string> option = split(words[i], '=');
-    const nn::Setting* setting = nn::find_setting(settings, option[0]);
+    const lab::Setting* setting = lab::find_setting(settings, option[0]);
     if (!setting)
       usage_error("blocks: '{}' is not an option of this work; did you mean '{}'? Got '{}'",
-                  option[0], nn::nearest(option[0], nn::keys(settings)), model);
+                  option[0], nn::nearest(option[0], lab::keys(settings)), model);
     if (option.size() != 2)
       usage_error("blocks: needs PRESET,OPTION=VALUE, such as toy,context=256, got '{}'", model);
     setting->set(setting->key, option[1]);
@@ -101,7 +101,7 @@ double round_trip(double seconds) {
     }
   };
   batch();  // returns only after the other thread has started
-  const double batch_seconds = nn::median_call(batch, seconds);
+  const double batch_seconds = lab::median_call(batch, seconds);
   message.store(kEnd);
   echo.join();
   return batch_seconds / kTrips;
@@ -113,7 +113,7 @@ Call make_call(const std::string& work, const std::string& size) {
     usage_error(
         "blocks: '{} {}' is not a work; there are train, generate, attention and 'roundtrip cores'",
         work, size);
-  const nn::RunConfig config = config_of(size, work == "train");
+  const lab::RunConfig config = config_of(size, work == "train");
   const std::int64_t vocabulary = bench_vocabulary(split(size, ',')[0]);
   if (work == "train") return [w = std::make_shared<TrainingStep>(config, vocabulary)] { (*w)(); };
   return [w = std::make_shared<Generation>(config, vocabulary)] { (*w)(); };
@@ -142,7 +142,7 @@ int blocks(const std::vector<std::string>& arguments) {
     if (!call && !is_round_trip) call = make_call(work, size);
     autograd::reset_peak_bytes();
     const double median_seconds =
-        is_round_trip ? round_trip(seconds) : nn::median_call(call, seconds);
+        is_round_trip ? round_trip(seconds) : lab::median_call(call, seconds);
     print("{:.9g} {}\n", median_seconds, autograd::pool_stats().peak_bytes);
     if (std::fflush(stdout) != 0) throw autograd::IoError("blocks: cannot write to stdout");
   }

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Preset:
-    """Sizes of a pre-norm GPT. nn/train/README.md describes the options that all presets have in common."""
+    """Sizes of a pre-norm GPT. nn/lab/train/README.md describes the options that all presets have in common."""
     vocab: int
     d_model: int
     heads: int

@@ -3,7 +3,7 @@
 #include "tests/support/catch.h"
 
 using namespace heed::autograd;
-using namespace heed::nn;
+using namespace heed::lab;
 
 TEST_CASE("nearest() prefers a prefix match and then the smallest edit distance") {
   REQUIRE(edit_distance("kitten", "sitting") == 3);

@@ -9,7 +9,7 @@
 namespace {
 
 using namespace heed::autograd;
-using namespace heed::nn;
+using namespace heed::lab;
 using namespace heed::nn::testing;
 using heed::autograd::testing::same_bits;
 

@@ -14,7 +14,7 @@
 namespace {
 
 using namespace heed::autograd;
-using namespace heed::nn;
+using namespace heed::lab;
 using Catch::Matchers::StartsWith;
 using heed::nn::testing::random_model;
 using enum WeightNames;

@@ -31,17 +31,17 @@ std::int64_t count_of(const std::vector<ModelProduct>& list, const ProductShape&
 TEST_CASE("the products of a step have the FLOP that flops_per_token() counts") {
   for (const std::string& preset : bench_presets()) {
     CAPTURE(preset);
-    const nn::RunConfig config = nn::preset(preset);
+    const lab::RunConfig config = lab::preset(preset);
     const std::int64_t vocabulary = bench_vocabulary(preset);
     const auto step = training_products(config, vocabulary, config.batch),
                shard = training_products(config, vocabulary, config.batch / 2),
                token = forward_products(config, vocabulary, 1, 1);
     autograd::Generator g(1);
-    const nn::Transformer model = nn::make_model(config, vocabulary, vocabulary, g);
+    const nn::Transformer model = lab::make_model(config, vocabulary, vocabulary, g);
     const double tokens = double(config.batch * config.model.context);
     // flops_per_token() counts the masked scores of attention, too.
     const double flop = flop_of(step, false) + 2 * flop_of(step, true);
-    CHECK(flop == nn::flops_per_token(model) * tokens);
+    CHECK(flop == lab::flops_per_token(model) * tokens);
     for (const bool attention : {false, true}) {
       CHECK(2 * flop_of(shard, attention) == flop_of(step, attention));
       // The backward pass has twice the FLOP of the forward pass.
@@ -53,12 +53,12 @@ TEST_CASE("the products of a step have the FLOP that flops_per_token() counts") 
 TEST_CASE("the products of a step have the shapes and forms of linear layers and attention") {
   // The preset micro has 16 sequences of 16 tokens, one layer with d_model 32, and 2 heads of
   // width 16.
-  const auto step = training_products(nn::preset("micro"), 32, 16);
+  const auto step = training_products(lab::preset("micro"), 32, 16);
   CHECK(count_of(step, {256, 96, 32, false, true}) == 1);   // qkv = x W^T
   CHECK(count_of(step, {256, 32, 96, false, false}) == 1);  // dx = dqkv W
   CHECK(count_of(step, {96, 32, 256, true, false}) == 1);   // dW = dqkv^T x
   // toy has 32 sequences of 64 tokens, 2 layers, 4 heads of width 16. Causality halves the counts.
-  const auto toy = training_products(nn::preset("toy"), 64, 32);
+  const auto toy = training_products(lab::preset("toy"), 64, 32);
   const std::int64_t both = 2 * 32 * 2 * 4 / 2;              // of two kinds
   CHECK(count_of(toy, {64, 64, 16, false, true}) == both);   // S = q k^T and dP = dO v^T
   CHECK(count_of(toy, {64, 16, 64, false, false}) == both);  // O = P v and dq = dS k
@@ -68,7 +68,7 @@ TEST_CASE("the products of a step have the shapes and forms of linear layers and
 TEST_CASE("threads compute the products of shards side by side") {
   const int before = autograd::num_threads();
   autograd::set_num_threads(2);
-  const nn::RunConfig config = nn::preset("micro");
+  const lab::RunConfig config = lab::preset("micro");
   const auto jobs = [&](std::int64_t shards) {
     const auto run = products_alone(training_products(config, 32, config.batch / shards), shards);
     const std::uint64_t first = autograd::pool_jobs();
@@ -82,13 +82,13 @@ TEST_CASE("threads compute the products of shards side by side") {
 }
 
 TEST_CASE("the traffic of a step counts weights, gradients, moments and activations") {
-  const nn::RunConfig config = nn::preset("micro");
+  const lab::RunConfig config = lab::preset("micro");
   autograd::Generator g(1);
-  const nn::Transformer model = nn::make_model(config, 32, 32, g);
+  const nn::Transformer model = lab::make_model(config, 32, 32, g);
   const std::int64_t parameters = 13792 + 32 * 32 + 16 * 32;  // with both embeddings
   CHECK(nn::count_parameters(model) == parameters);
   CHECK(TrainingStep(config, 32).traffic_bytes() ==
-        44.0 * parameters + 2 * 16 * nn::activation_bytes(model));
+        44.0 * parameters + 2 * 16 * lab::activation_bytes(model));
 }
 
 TEST_CASE("every library that measures the peak multiplies") {

@@ -2,7 +2,7 @@
 // and the chart.
 #include <fmt/format.h>
 
-#include "nn/run/run_folder.h"
+#include "nn/lab/run/run_folder.h"
 #include "tests/support/catch.h"
 #include "tests/support/disk.h"
 #include "tests/support/pictures.h"
@@ -17,7 +17,7 @@ using namespace heed;
 ComparedRun record(std::int64_t seed, std::int64_t kv_heads, const std::vector<double>& losses) {
   ComparedRun run;
   run.folder = fmt::format("runs/{}-{}", kv_heads, seed);
-  run.config = nn::preset("induction");
+  run.config = lab::preset("induction");
   run.config.seed = seed, run.config.model.attention.heads = 4,
   run.config.model.attention.kv_heads = kv_heads;
   for (std::size_t i = 0; i < losses.size(); ++i) run.eval_loss[std::int64_t(i) * 10] = losses[i];
@@ -63,15 +63,15 @@ TEST_CASE("a setting is named by the options that differ between the runs of its
 }
 
 TEST_CASE("a run without a result has only its curve") {
-  nn::Snapshot s = nn::Trainer(nn::testing::tiny_run()).snapshot();
+  lab::Snapshot s = lab::Trainer(lab::testing::tiny_run()).snapshot();
   for (const double loss : {3.0, 2.0, double(NAN)}) {
     s.history.emplace_back(std::ssize(s.history)).eval_loss = loss;
     s.step = s.history.back().step;
   }
   const testing::Folder folder;
-  nn::RunFolder(folder.path()).save(s);
+  lab::RunFolder(folder.path()).save(s);
   const ComparedRun run = read_compared(folder.path());
-  CHECK(run.eval_loss == nn::StepSeries{{0, 3}, {1, 2}});
+  CHECK(run.eval_loss == lab::StepSeries{{0, 3}, {1, 2}});
   CHECK(fmt::format("{} {} {}", run.loss, run.above_optimum, run.accuracy) == "nan nan nan");
 }
 

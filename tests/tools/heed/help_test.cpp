@@ -13,7 +13,7 @@ namespace {
 
 using namespace heed;
 using namespace heed::testing;
-using Kind = nn::Setting::Kind;
+using Kind = lab::Setting::Kind;
 
 // Returns the words of a text, separated by single spaces.
 std::string words_of(const std::string& text) {
@@ -63,7 +63,7 @@ TEST_CASE("--help all states of every option its unit, its range or names, and i
   const Place place;
   for (const auto& command : all_commands()) {
     const std::string all = help_at({command->name}, "all");
-    for (const nn::Setting& s : command->settings) {
+    for (const lab::Setting& s : command->settings) {
       const std::string help = help_of(all, s.key), name = "--" + s.key;
       INFO("heed " << command->name << " --help all prints: " << help);
       const std::string start = s.kind == Kind::kSwitch ? name : name + " " + s.unit + " ";
@@ -93,9 +93,9 @@ TEST_CASE("the first help has at most 60 lines, 3 examples at its top and the us
     CHECK(std::count(help.begin(), help.end(), '\n') <= 60);
     CHECK(help.find("\nExamples:\n  ") < 200);
     const auto usual = std::count_if(command->settings.begin(), command->settings.end(),
-                                     [](const nn::Setting& s) { return s.common; });
+                                     [](const lab::Setting& s) { return s.common; });
     CHECK((usual > 0 ? usual <= 12 : command->settings.size() <= 18));
-    for (const nn::Setting& s : command->settings)
+    for (const lab::Setting& s : command->settings)
       CHECK(help_of(help, s.key).empty() == (usual > 0 && !s.common));
     const Outcome unknown = Place::run({command->name, "--help", "nothing"});
     CHECK(unknown.code == kUsage);
@@ -106,7 +106,7 @@ TEST_CASE("the first help has at most 60 lines, 3 examples at its top and the us
 TEST_CASE("--help all lists the keys of --json of every mode") {
   const Place place;
   for (const auto& command : all_commands()) {
-    if (!nn::find_setting(command->settings, "json")) continue;
+    if (!lab::find_setting(command->settings, "json")) continue;
     const std::string help = words_of(help_at({command->name}, "all")) + " ";
     for (const Mode& mode : command->modes)
       if (!mode.keys.empty()) {

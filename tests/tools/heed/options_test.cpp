@@ -16,7 +16,7 @@ namespace {
 
 using namespace heed;
 using namespace heed::testing;
-using Kind = nn::Setting::Kind;
+using Kind = lab::Setting::Kind;
 
 // A bad value of an option, and the expected error.
 struct BadValue {
@@ -106,7 +106,7 @@ const std::map<std::string, std::vector<BadValue>>& bad_texts() {
   return table;
 }
 
-std::vector<BadValue> bad_values(const std::string& command, const nn::Setting& s) {
+std::vector<BadValue> bad_values(const std::string& command, const lab::Setting& s) {
   std::vector<BadValue> list = {{""}};  // --OPTION= without a value
   if (s.may_be_empty) list.clear();
   if (s.kind == Kind::kSwitch) return {{"maybe"}, {""}};
@@ -136,7 +136,7 @@ TEST_CASE("a bad value for any option is one line that names it") {
   const Place place;
   int options = 0, values = 0;
   for (const auto& command : all_commands())
-    for (const nn::Setting& s : command->settings) {
+    for (const lab::Setting& s : command->settings) {
       const std::vector<BadValue> bad = bad_values(command->name, s);
       ++options;
       INFO("heed " << command->name << " --" << s.key);
@@ -164,7 +164,7 @@ TEST_CASE("after = any text is a value") {
   std::string program = "heed";
   const Commands commands = all_commands();
   for (const auto& command : commands)
-    for (const nn::Setting& s : command->settings)
+    for (const lab::Setting& s : command->settings)
       for (const std::string value : {"--a=-b 'c'", "--", ""}) {
         if ((s.kind != Kind::kText && s.kind != Kind::kList) || !s.names.empty() ||
             (value.empty() && !s.may_be_empty))
@@ -190,13 +190,13 @@ TEST_CASE("a message has one line, whichever option or key it is from") {
     messages += o.code != kOk && !o.err.empty();
   };
   for (const auto& command : all_commands()) {
-    for (const nn::Setting& s : command->settings) {
+    for (const lab::Setting& s : command->settings) {
       if (s.key == "out") continue;  // any path is valid
       check_message({command->name, "--" + s.key + "=" + evil});
     }
     check_message({command->name, "--" + evil + "=1"});
     check_message({command->name, evil, evil});
-    if (!nn::find_setting(command->settings, "config")) continue;
+    if (!lab::find_setting(command->settings, "config")) continue;
     for (const std::string& text :
          {"[" + command->name + "]\n\"" + toml + "\" = 1", "[\"" + toml + "\"]\na = 1",
           "[" + command->name + "]\nthreads = \"" + toml + "\"",

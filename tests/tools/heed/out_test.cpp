@@ -54,9 +54,9 @@ TEST_CASE("paragraphs wrap at 80 columns and keep their indentation; blocks do n
 
 TEST_CASE("the evaluation of a diverged model shows its loss as nan") {
   Out out;
-  nn::Evaluation diverged{};
+  lab::Evaluation diverged{};
   diverged.loss = NAN;
-  add_evaluation(out, diverged, *nn::make_task("copy"));
+  add_evaluation(out, diverged, *lab::make_task("copy"));
   CHECK(out.as_text().find("nan") != std::string::npos);
 }
 

@@ -9,26 +9,26 @@ using namespace heed;
 // Returns a study over three steps of a model with two layers of this number of heads, and an MLP
 // that counts. At step s, head h of layer l has the effect -(l + h) s. `known` is NaN or 1: the
 // factor of the scores, of the counted loss and of the optimal loss.
-nn::OverTime study_of(std::int64_t heads, double known = 1) {
-  nn::OverTime study{.steps = {0, 10, 20},
-                     .value = {-3, -3, -1},
-                     .accuracy = {0, 0, 1},
-                     .loss = {3, 2, 1},
-                     .counted_loss = {3 * known, 3 * known, 0.1 * known},
-                     .optimal_loss = 0.5 * known,
-                     .resid = {{1, 2, 3}, {2, 2, 2}, {3, 3, 3}}};
+lab::OverTime study_of(std::int64_t heads, double known = 1) {
+  lab::OverTime study{.steps = {0, 10, 20},
+                      .value = {-3, -3, -1},
+                      .accuracy = {0, 0, 1},
+                      .loss = {3, 2, 1},
+                      .counted_loss = {3 * known, 3 * known, 0.1 * known},
+                      .optimal_loss = 0.5 * known,
+                      .resid = {{1, 2, 3}, {2, 2, 2}, {3, 3, 3}}};
   for (std::int64_t i = 0; i <= 2 * heads; ++i) {
     const double size = double(i / heads + i % heads), none = NAN;
-    nn::ComponentCurves c{.name = "c",
-                          .counts = i > 0,
-                          .effect = {0, -10 * size, -20 * size},
-                          .accuracy = {1, 1, 0.5},
-                          .path = {0, 0, 0},
-                          .gradient = {0, 0, 0},
-                          .score = {0.1 * known, 0.2 * known, 0.3 * known},
-                          .values = {0, 0, 0},
-                          .scores = {0, 0, 0},
-                          .passes = {0, 0, 0}};
+    lab::ComponentCurves c{.name = "c",
+                           .counts = i > 0,
+                           .effect = {0, -10 * size, -20 * size},
+                           .accuracy = {1, 1, 0.5},
+                           .path = {0, 0, 0},
+                           .gradient = {0, 0, 0},
+                           .score = {0.1 * known, 0.2 * known, 0.3 * known},
+                           .values = {0, 0, 0},
+                           .scores = {0, 0, 0},
+                           .passes = {0, 0, 0}};
     if (i < 2 * heads)
       c.head = {i / heads, i % heads}, c.name = nn::head_name(*c.head);
     else
@@ -38,8 +38,8 @@ nn::OverTime study_of(std::int64_t heads, double known = 1) {
   return study;
 }
 
-plot::ChartStack chart_of(const nn::OverTime& study) {
-  nn::TaskInfo info;
+plot::ChartStack chart_of(const lab::OverTime& study) {
+  lab::TaskInfo info;
   info.name = "toy", info.accuracy = "all right";
   return over_time_chart(study, info, "log p", "32 sequences");
 }
@@ -82,7 +82,7 @@ TEST_CASE("over_time.png leaves out a panel without values") {
 TEST_CASE("a sentence names the component whose effect grows most while the loss falls fastest") {
   CHECK_THAT(what_forms(study_of(3)), Contains("between steps 10 and 20; there the effect of L1H2 "
                                                "goes from -30 to -60."));
-  nn::OverTime flat = study_of(3);
+  lab::OverTime flat = study_of(3);
   flat.counted_loss = {1, 2, 3};
   CHECK(what_forms(flat).empty());
 }

@@ -8,8 +8,8 @@
 namespace own_task {
 
 using namespace heed::autograd;
-using namespace heed::nn;
-using namespace heed::nn::testing;
+using namespace heed::lab;
+using namespace heed::lab::testing;
 using namespace heed::testing;
 
 // Task whose sequences count 0 1 2 3 4 0 1 ... from a random start.

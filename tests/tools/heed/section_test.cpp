@@ -25,10 +25,10 @@ TEST_CASE("the JSON of a section has all rows, and null for a number that is not
 }
 
 TEST_CASE("a table of evidence has effects and predictions, the largest effect first") {
-  std::vector<nn::Evidence> rows = {{"L0H1", {0.001, 0.01, 32}, 0.5, 0},
-                                    {"L0MLP", {-0.5, 0.01, 32, 0.03, 0.75}, -0.4, 0.1},
-                                    {"embed:V:L0H0", {0.2, 0.01, 32}, 0.3, 0.001, true}};
-  const nn::Judgement judgement = nn::judge(rows);
+  std::vector<lab::Evidence> rows = {{"L0H1", {0.001, 0.01, 32}, 0.5, 0},
+                                     {"L0MLP", {-0.5, 0.01, 32, 0.03, 0.75}, -0.4, 0.1},
+                                     {"embed:V:L0H0", {0.2, 0.01, 32}, 0.3, 0.001, true}};
+  const lab::Judgement judgement = lab::judge(rows);
   const Table sorted = evidence_table("component", rows, judgement);
   const auto text = [&](std::size_t row, const char* column) {
     const auto found = std::ranges::find(sorted.columns, column, &Column::name);
@@ -48,7 +48,7 @@ TEST_CASE("a table of evidence has effects and predictions, the largest effect f
         "2 of 3 count: effects of at least 0.025, 5 % of the largest.\n"
         "Path gradient: 2 of 2 signs right, 2 within a factor of 3 (median ratio 1.1).\n"
         "Gradient: 1 of 2 signs right, 0 within a factor of 3 (median ratio -0.098).");
-  CHECK(agreement_text(nn::judge(rows, HUGE_VAL)).empty());
+  CHECK(agreement_text(lab::judge(rows, HUGE_VAL)).empty());
 }
 
 }  // namespace

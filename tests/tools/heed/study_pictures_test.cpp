@@ -28,8 +28,8 @@ using plot::same_pixels;
 constexpr std::int64_t kLength = 6, kWindow = 3;
 
 // Returns a study of a model with two layers of two heads and a window of three tokens.
-const nn::Study& windowed_study() {
-  static const nn::Study study = [] {
+const lab::Study& windowed_study() {
+  static const lab::Study study = [] {
     const nn::Transformer model =
         nn::testing::random_model({.vocab = 5,
                                    .classes = 5,
@@ -37,9 +37,9 @@ const nn::Study& windowed_study() {
                                    .context = 8,
                                    .attention = {.d_model = 8, .heads = 2, .window = kWindow}});
     const Tensor tokens = autograd::tensor({{0, 1, 2, 3, 4, 0}}, autograd::int64);
-    nn::Batch one;
+    lab::Batch one;
     one.inputs = one.targets = tokens;
-    return nn::study(model, one, {});
+    return lab::study(model, one, {});
   }();
   return study;
 }
@@ -68,9 +68,9 @@ bool is_hidden(std::int64_t query, std::int64_t key) {
 
 TEST_CASE("hidden cells are masked, and the scale ends at 1 or at the largest visible magnitude",
           "[plot]") {
-  const nn::Study& s = windowed_study();
-  const auto scores = s.by_layer(&nn::LayerStudy::scores);
-  for (const nn::MapQuantity& quantity : nn::map_quantities()) {
+  const lab::Study& s = windowed_study();
+  const auto scores = s.by_layer(&lab::LayerStudy::scores);
+  for (const lab::MapQuantity& quantity : lab::map_quantities()) {
     INFO(quantity.file);
     const auto maps = s.by_layer(quantity.values);
     const plot::HeatmapGrid grid = study_grid(quantity, maps, scores, texts());
@@ -88,7 +88,7 @@ TEST_CASE("hidden cells are masked, and the scale ends at 1 or at the largest vi
         visible = std::max(visible, std::abs(map[i]));
       }
     }
-    const bool is_weight = quantity.values == &nn::LayerStudy::pattern;
+    const bool is_weight = quantity.values == &lab::LayerStudy::pattern;
     CHECK(plot::color_range(grid).limit == (is_weight ? 1.0 : double(visible)));
     if (is_weight) CHECK(plot::color_range(grid).text() == "0 to 1");
     const plot::Image image = plot::draw_heatmap(grid);
@@ -101,13 +101,13 @@ TEST_CASE("hidden cells are masked, and the scale ends at 1 or at the largest vi
 
 TEST_CASE("pictures have the maps of all heads, and their metadata name the source", "[plot]") {
   const Folder folder;
-  const nn::Study& s = windowed_study();
+  const lab::Study& s = windowed_study();
   const PictureSource source{"runs/first", "crc32c 01234567", {"png", "svg"}};
   ResultFolder result(folder.path(), "");
   const auto files = draw_pictures(result, map_pictures(s, texts()), source);
   REQUIRE(files.size() == 6);
-  const auto scores = s.by_layer(&nn::LayerStudy::scores);
-  for (const nn::MapQuantity& quantity : nn::map_quantities()) {
+  const auto scores = s.by_layer(&lab::LayerStudy::scores);
+  for (const lab::MapQuantity& quantity : lab::map_quantities()) {
     const std::string stem{quantity.file};
     INFO(stem);
     const auto maps = s.by_layer(quantity.values);
@@ -163,7 +163,7 @@ TEST_CASE("the pictures of README.md equal drawings of their arrays, pixel by pi
     const auto scores = layers_of(stored, "hook_attn_scores");
     const plot::HeatmapGrid grid =
         name == "study"
-            ? study_grid(nn::map_quantities()[2], layers_of(stored, "hook_attn_scores_grad"),
+            ? study_grid(lab::map_quantities()[2], layers_of(stored, "hook_attn_scores_grad"),
                          scores, texts_of(stored))
             : attention_grid(layers_of(stored, "hook_pattern"), scores, texts_of(stored).tokens,
                              stored.metadata.at("title"));

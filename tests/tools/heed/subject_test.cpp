@@ -8,12 +8,12 @@
 namespace {
 
 using namespace heed;
-using namespace heed::nn::testing;
+using namespace heed::lab::testing;
 
 TEST_CASE("a run is opened for prompts alone only if its text is missing or has changed") {
   const testing::Folder folder;
-  const nn::RunFolder run(folder.path());
-  nn::RunConfig config = tiny_run();
+  const lab::RunFolder run(folder.path());
+  lab::RunConfig config = tiny_run();
   config.task = "text", config.text = (folder / "text.txt").string();
   const auto write = [&](const std::string& line) {
     std::ofstream file(config.text);
@@ -21,11 +21,11 @@ TEST_CASE("a run is opened for prompts alone only if its text is missing or has 
   };
   const auto has_sequences = [&] {
     bool has = false;
-    open_for_study(folder.path(), nn::RunFolder::kModel, has);
+    open_for_study(folder.path(), lab::RunFolder::kModel, has);
     return has;
   };
   write("one");
-  run.save(nn::Trainer(config).snapshot());
+  run.save(lab::Trainer(config).snapshot());
   CHECK(has_sequences());
   write("two");
   CHECK_FALSE(has_sequences());
@@ -33,7 +33,7 @@ TEST_CASE("a run is opened for prompts alone only if its text is missing or has 
   CHECK_FALSE(has_sequences());
   write("one");
   // Without the entry text_hash, the weights file counts as damaged, even for a study of a prompt.
-  const std::string weights = run.file(nn::RunFolder::kModel).string();
+  const std::string weights = run.file(lab::RunFolder::kModel).string();
   nn::SafeTensors content = nn::load_safetensors(weights);
   content.metadata.erase("text_hash");
   nn::save_safetensors(weights, content.tensors, content.metadata);

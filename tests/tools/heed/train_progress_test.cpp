@@ -19,9 +19,9 @@ TEST_CASE("the lines of steps and evaluations have loss, distance, lr, norm, spe
         "120/400  loss 1.2345 (+0.0171)  lr 3.0e-3  grad 0.5234  21s left  61.2k tok/s");
   CHECK(step_line(state(120, 400, 1.2345, kNan)) ==
         "120/400  loss 1.2345  lr 3.0e-3  grad 0.5234  21s left  61.2k tok/s");
-  nn::TaskInfo info;
+  lab::TaskInfo info;
   info.accuracy = "repeat tokens right";
-  nn::Evaluation e;
+  lab::Evaluation e;
   e.loss = 1.2, e.optimal = 1.25, e.accuracy = 0.982;
   CHECK(evaluation_line(e, kNan, info, state(120, 400, 1, 1)) ==
         "step  120/400  eval_loss 1.2000 (-0.0500)  repeat tokens right 98.2 %  21s left");
@@ -44,9 +44,9 @@ TEST_CASE("every line has at most 80 columns, and contains the loss and the norm
               CHECK(line.size() <= 80);
               CHECK(line.find("  loss ") != std::string::npos);
               CHECK(line.find("  grad ") != std::string::npos);
-              nn::TaskInfo info;
+              lab::TaskInfo info;
               info.accuracy = "tokens after the separator right";
-              nn::Evaluation e;
+              lab::Evaluation e;
               e.loss = loss, e.accuracy = 1;
               if (std::isfinite(optimal)) e.optimal = optimal;
               CHECK(evaluation_line(e, norm, info, s).size() <= 80);
@@ -64,16 +64,16 @@ TEST_CASE("a duration takes at most 7 characters") {
 }
 
 TEST_CASE("a sample continues half of the task's example, and training does not change") {
-  nn::Trainer plain(nn::testing::tiny_run()), sampled(nn::testing::tiny_run());
+  lab::Trainer plain(lab::testing::tiny_run()), sampled(lab::testing::tiny_run());
   const std::string line = sample_line(sampled);
   CHECK(line == sample_line(sampled));
-  const nn::Vocabulary& symbols = sampled.task->info().vocabulary;
+  const lab::Vocabulary& symbols = sampled.task->info().vocabulary;
   CHECK(symbols.encode(line).size() == 9);  // the tokens of a sequence and the last target
   nn::Generator g(1);
   const auto example = sampled.task->example(g).inputs.to_vector<std::int64_t>();
   CHECK(line.starts_with(symbols.decode({example.begin(), example.begin() + 4})));
   plain.step(), sampled.step();
-  CHECK(nn::hash_of(plain.snapshot()) == nn::hash_of(sampled.snapshot()));
+  CHECK(lab::hash_of(plain.snapshot()) == lab::hash_of(sampled.snapshot()));
 }
 
 }  // namespace

@@ -7,7 +7,7 @@
 // Any other name, for example "none", trains without a fault.
 #include <string_view>
 
-#include "nn/tasks/tasks.h"
+#include "nn/lab/tasks/tasks.h"
 #include "tools/heed/heed.h"
 #include "tools/heed/report/output.h"
 #include "tools/heed/train/train_run.h"
@@ -17,35 +17,35 @@ namespace {
 using namespace heed;
 
 // A task that states a wrong optimal loss: 5 nats, which is more than the loss of uniform guesses.
-class WrongOptimum final : public nn::Task {
+class WrongOptimum final : public lab::Task {
  public:
-  WrongOptimum(std::unique_ptr<nn::Task> task) : Task(task->info()), task_(std::move(task)) {}
+  WrongOptimum(std::unique_ptr<lab::Task> task) : Task(task->info()), task_(std::move(task)) {}
 
  private:
-  nn::Sequence draw(nn::Generator& g) const override {
-    const nn::Batch batch = task_->sample(1, g);
-    nn::Sequence s{batch.inputs.to_vector<std::int64_t>(), batch.targets.to_vector<std::int64_t>(),
-                   batch.counted.to_vector<bool>()};
+  lab::Sequence draw(nn::Generator& g) const override {
+    const lab::Batch batch = task_->sample(1, g);
+    lab::Sequence s{batch.inputs.to_vector<std::int64_t>(), batch.targets.to_vector<std::int64_t>(),
+                    batch.counted.to_vector<bool>()};
     s.optimal = 5;
     return s;
   }
-  std::unique_ptr<nn::Task> task_;
+  std::unique_ptr<lab::Task> task_;
 };
 
 int train(std::string_view fault, const char* folder) {
-  nn::RunConfig config = nn::preset("reverse");
+  lab::RunConfig config = lab::preset("reverse");
   config.model.attention.d_model = 16, config.model.attention.heads = 2, config.model.context = 8,
   config.batch = 8;
   config.eval_batch = 16, config.steps = 4, config.eval_every = 2;
-  std::unique_ptr<nn::Task> task = nn::make_task(config);
+  std::unique_ptr<lab::Task> task = lab::make_task(config);
   if (fault == "task") task = std::make_unique<WrongOptimum>(std::move(task));
-  nn::Trainer t(config, std::move(task));
+  lab::Trainer t(config, std::move(task));
   if (fault == "model") t.model.blocks[0].attn.options.causal = false;
   nn::Tensor& weight = t.model.head->weight;
   if (fault == "severed" || fault == "strict") weight = weight.detach();
   TrainOptions options;
   options.strict = fault == "strict";
-  return train_run(t, nn::LockedFolder(folder), options).exit_code;
+  return train_run(t, lab::LockedFolder(folder), options).exit_code;
 }
 
 }  // namespace

@@ -14,9 +14,9 @@
 namespace heed {
 namespace {
 
-using Kind = nn::Setting::Kind;
+using Kind = lab::Setting::Kind;
 
-CLI::Option* add_setting(CLI::App& app, const nn::Setting& setting, bool is_argument) {
+CLI::Option* add_setting(CLI::App& app, const lab::Setting& setting, bool is_argument) {
   const std::string name = "--" + setting.key;
   CLI::Option* option = nullptr;
   if (setting.kind == Kind::kSwitch) {
@@ -51,7 +51,7 @@ void report_unknown(const std::vector<std::string>& rest, const Command* command
   for (const std::string& argument : rest) {
     if (!argument.starts_with('-') || argument.size() == 1 || argument == "--") continue;
     std::vector<std::string> known =
-        command ? nn::keys(command->settings) : std::vector<std::string>{"version"};
+        command ? lab::keys(command->settings) : std::vector<std::string>{"version"};
     known.push_back("help");
     throw UsageError(unknown_option(argument, typed(command), known));
   }
@@ -93,7 +93,7 @@ std::vector<std::string> arguments_for_cli11(const Command* command, int argc, c
     if (!command || !word.starts_with("--")) continue;
     const std::size_t equals = std::min(word.find('='), word.size());
     const std::string key = word.substr(2, equals - 2);
-    const nn::Setting* setting = nn::find_setting(command->settings, key);
+    const lab::Setting* setting = lab::find_setting(command->settings, key);
     if (!setting || (setting->kind == Kind::kSwitch && !word.ends_with('='))) continue;
     const bool is_empty = equals + 1 == word.size(), is_next = equals == word.size();
     if ((is_empty && !setting->may_be_empty) ||
@@ -109,7 +109,7 @@ std::vector<std::string> arguments_for_cli11(const Command* command, int argc, c
 // Stores the values that were given for the i-th setting.
 void take_values(Command& command, std::size_t i, std::vector<std::string> values) {
   if (values.empty()) return;
-  const nn::Setting& setting = command.settings[i];
+  const lab::Setting& setting = command.settings[i];
   const bool is_argument = i < command.arguments, is_list = setting.kind == Kind::kList;
   const bool differ =
       std::adjacent_find(values.begin(), values.end(), std::not_equal_to()) != values.end();

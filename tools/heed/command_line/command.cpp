@@ -4,8 +4,8 @@
 
 #include "autograd/base/text.h"
 #include "nn/io/nearest.h"
-#include "nn/io/toml.h"
-#include "nn/train/config.h"
+#include "nn/lab/settings/toml.h"
+#include "nn/lab/train/config.h"
 #include "tools/heed/report/output.h"
 
 namespace heed {
@@ -41,21 +41,21 @@ bool takes(const Mode& mode, const std::string& key) {
 
 }  // namespace
 
-std::string argument_name(const nn::Setting& setting) {
+std::string argument_name(const lab::Setting& setting) {
   std::string name = setting.key;
   for (char& c : name) c = char(std::toupper(static_cast<unsigned char>(c)));
-  return name + (setting.kind == nn::Setting::Kind::kList ? "..." : "");
+  return name + (setting.kind == lab::Setting::Kind::kList ? "..." : "");
 }
 
-void Command::add(const std::string& group, std::vector<nn::Setting> more) {
-  for (nn::Setting& s : more) {
+void Command::add(const std::string& group, std::vector<lab::Setting> more) {
+  for (lab::Setting& s : more) {
     s.group = group;
     settings.push_back(std::move(s));
   }
 }
 
-void Command::mark(bool nn::Setting::*flag, const std::vector<std::string>& keys) {
-  for (nn::Setting& s : settings)
+void Command::mark(bool lab::Setting::*flag, const std::vector<std::string>& keys) {
+  for (lab::Setting& s : settings)
     if (std::ranges::count(keys, s.key) > 0) s.*flag = true;
 }
 
@@ -64,8 +64,9 @@ void Command::add_common(int which) {
     add("Common", {{"config", config, "FILE",
                     "TOML file with a section [" + name + "]; options override it"}});
   if (which & kThreads)
-    add("Common", {nn::Setting("threads", threads, {1, 256}, "threads; results do not depend on it")
-                       .shows("number of cores")});
+    add("Common",
+        {lab::Setting("threads", threads, {1, 256}, "threads; results do not depend on it")
+             .shows("number of cores")});
   if (which & kJson) add("Common", {{"json", json, "print one JSON object on one line to stdout"}});
 }
 
@@ -88,7 +89,7 @@ std::vector<std::string> Command::only(std::vector<std::string> keys) const {
 
 std::vector<std::string> Command::all_but(const std::vector<std::string>& excluded) const {
   std::vector<std::string> keys;
-  for (const nn::Setting& s : settings)
+  for (const lab::Setting& s : settings)
     if (std::ranges::count(excluded, s.key) == 0) keys.push_back(s.key);
   return keys;
 }
@@ -99,7 +100,7 @@ const Mode& Command::mode() const {
     if (m.key.empty()) return true;
     if (!given(m.key)) return false;
     if (!m.values.empty()) return std::ranges::count(m.values, text(m.key)) > 0;
-    return nn::find_setting(settings, m.key)->kind != nn::Setting::Kind::kSwitch ||
+    return lab::find_setting(settings, m.key)->kind != lab::Setting::Kind::kSwitch ||
            text(m.key) == "true";
   };
   const auto chosen = std::find_if(modes.begin(), modes.end(), is_chosen);
@@ -108,7 +109,7 @@ const Mode& Command::mode() const {
     for (const Mode& m : modes) names.push_back(m.name());
     usage_error("{0} needs {1}; try {0} {2}", typed(), heed::join(names, " or "), names[0]);
   }
-  for (const nn::Setting& s : settings)
+  for (const lab::Setting& s : settings)
     if (s.required && !given(s.key))
       usage_error(
           "{0} needs {1}; see {0} --help", typed(),
@@ -126,10 +127,10 @@ void Command::read_config_file(const Commands& all) {
   std::vector<std::string> sections;
   std::vector<const Command*> commands;
   for (const auto& c : all)
-    if (nn::find_setting(c->settings, "config"))
+    if (lab::find_setting(c->settings, "config"))
       sections.push_back(c->name), commands.push_back(c.get());
-  std::vector<nn::TomlItem> items = nn::read_toml(nn::read_toml_text(file), file);
-  std::erase_if(items, [&](const nn::TomlItem& item) {
+  std::vector<lab::TomlItem> items = lab::read_toml(lab::read_toml_text(file), file);
+  std::erase_if(items, [&](const lab::TomlItem& item) {
     if (item.section.empty())
       usage_error("{}: '{}' is outside of a section; put it under [{}]", item.where, item.key,
                   name);
@@ -138,9 +139,9 @@ void Command::read_config_file(const Commands& all) {
       usage_error("{}: unknown section [{}]; the nearest is [{}]", item.where, item.section,
                   nn::nearest(item.section, sections));
     if (item.key.empty()) return true;
-    if (nn::is_removed(item)) return true;
-    const nn::Setting& setting =
-        nn::setting_named(item, commands[std::size_t(owner - sections.begin())]->settings);
+    if (lab::is_removed(item)) return true;
+    const lab::Setting& setting =
+        lab::setting_named(item, commands[std::size_t(owner - sections.begin())]->settings);
     if (item.key == "config")
       usage_error("{}: a configuration file cannot contain config; remove the line", item.where);
     const std::string where = item.where + ": " + item.key;
@@ -151,13 +152,13 @@ void Command::read_config_file(const Commands& all) {
         throw UsageError(wrong);
     return item.section != name || given(item.key);
   });
-  for (const nn::TomlItem& item : items)
+  for (const lab::TomlItem& item : items)
     for (const std::string& value : item.values)
       values[item.key].push_back({item.where + ": " + item.key, value, true});
 }
 
 void Command::assign() const {
-  for (const nn::Setting& s : settings)
+  for (const lab::Setting& s : settings)
     if (const auto found = values.find(s.key); found != values.end())
       for (const Value& value : found->second) s.set(value.where, value.text);
 }

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "nn/io/setting.h"
+#include "nn/lab/settings/setting.h"
 #include "tools/heed/report/out.h"
 
 namespace heed {
@@ -16,7 +16,7 @@ namespace heed {
 inline constexpr const char* kJsonGroup = "JSON";
 
 /// Returns the name of an argument in help and errors, such as "TASK" or "RUN...".
-std::string argument_name(const nn::Setting& setting);
+std::string argument_name(const lab::Setting& setting);
 
 struct Command;
 using Commands = std::vector<std::unique_ptr<Command>>;
@@ -55,8 +55,8 @@ struct Command {
   /// the first such line.
   std::string notes;
 
-  std::vector<nn::Setting> settings;  ///< their variables must outlive the command
-  std::size_t arguments = 0;          ///< number of leading settings that need no option name
+  std::vector<lab::Setting> settings;  ///< their variables must outlive the command
+  std::size_t arguments = 0;           ///< number of leading settings that need no option name
 
   std::vector<Mode> modes;
   /// Sets variables whose defaults depend on the given options, for example on a preset. It runs
@@ -72,10 +72,10 @@ struct Command {
   /// Adds common settings; `which` is a sum of Common values.
   void add_common(int which);
   /// Adds settings. Help lists them under the heading `group`, which is one word.
-  void add(const std::string& group, std::vector<nn::Setting> more);
-  /// Sets a flag of the settings with these keys: nn::Setting::common or nn::Setting::required. If
-  /// no setting of a command is common, the first level of help shows all of them.
-  void mark(bool nn::Setting::*flag, const std::vector<std::string>& keys);
+  void add(const std::string& group, std::vector<lab::Setting> more);
+  /// Sets a flag of the settings with these keys: lab::Setting::common or lab::Setting::required.
+  /// If no setting of a command is common, the first level of help shows all of them.
+  void mark(bool lab::Setting::*flag, const std::vector<std::string>& keys);
 
   /// One value that the user gave.
   struct Value {

@@ -39,10 +39,10 @@ template <class F>
 std::string settings_text(const Command& command, const std::string& heading, F is_shown) {
   std::string text = heading + ":\n";
   for (std::size_t i = 0; i < command.settings.size(); ++i) {
-    const nn::Setting& s = command.settings[i];
+    const lab::Setting& s = command.settings[i];
     if (!is_shown(s)) continue;
     std::string name = (i < command.arguments ? argument_name(s) + ", --" : "--") + s.key;
-    if (s.kind != nn::Setting::Kind::kSwitch)
+    if (s.kind != lab::Setting::Kind::kSwitch)
       name += " " + s.unit;
     else if (!s.shown.empty())
       name += ", --no-" + s.key;
@@ -54,7 +54,7 @@ std::string settings_text(const Command& command, const std::string& heading, F 
 std::string usage_text(const Command& command) {
   std::string text = "Usage: " + command.typed() + " [OPTIONS]";
   for (std::size_t i = 0; i < command.arguments; ++i) {
-    const nn::Setting& s = command.settings[i];
+    const lab::Setting& s = command.settings[i];
     text += " " + (s.required ? argument_name(s) : "[" + argument_name(s) + "]");
   }
   return text;
@@ -112,26 +112,26 @@ std::string help_text(const Command& command, bool all) {
   std::vector<std::string> blocks = {
       wrapped(command.typed() + ": " + command.what) + "\n" + usage_text(command),
       examples_text(command, all ? INT_MAX : kFirstExamples), wrapped(notes[""])};
-  const auto is_common = [](const nn::Setting& s) { return s.common; };
+  const auto is_common = [](const lab::Setting& s) { return s.common; };
   const bool has_few = std::ranges::none_of(command.settings, is_common);
   if (all) {
     std::vector<std::string> groups;
     const auto add_group = [&](const std::string& group) {
       if (!group.empty() && std::ranges::count(groups, group) == 0) groups.push_back(group);
     };
-    for (const nn::Setting& s : command.settings) add_group(s.group);
+    for (const lab::Setting& s : command.settings) add_group(s.group);
     for (const auto& [group, text] : notes)
       if (group != kJsonGroup) add_group(group);
     for (const std::string& group : groups) {
       blocks.push_back(
-          settings_text(command, group, [&](const nn::Setting& s) { return s.group == group; }));
+          settings_text(command, group, [&](const lab::Setting& s) { return s.group == group; }));
       blocks.push_back(wrapped(notes[group]));
     }
     blocks.push_back(json_text(command));
     blocks.push_back(wrapped(notes[kJsonGroup]));
   } else {
     blocks.push_back(settings_text(command, has_few ? "Options" : "Usual options",
-                                   [&](const nn::Setting& s) { return has_few || s.common; }));
+                                   [&](const lab::Setting& s) { return has_few || s.common; }));
     blocks.push_back("More: " + command.typed() + " --help all");
   }
   std::string text;

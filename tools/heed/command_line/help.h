@@ -1,5 +1,5 @@
 // Help texts. A command has two levels of help: `heed train --help` has the usual options, which
-// are those of nn::Setting::common, and `heed train --help all` has everything.
+// are those of lab::Setting::common, and `heed train --help all` has everything.
 #pragma once
 
 #include <string>

@@ -33,9 +33,9 @@ std::vector<fs::path> run_folders(const fs::path& given) {
   if (!autograd::is_there(given))
     throw autograd::IoError(fmt::format(
         "compare: '{}' does not exist; give runs, or directories of runs", given.string()));
-  if (nn::RunFolder(given).is_run()) return {given};
+  if (lab::RunFolder(given).is_run()) return {given};
   std::vector<fs::path> runs;
-  for (const nn::RunFolder& run : nn::RunFolder::list(given)) runs.push_back(run.path());
+  for (const lab::RunFolder& run : lab::RunFolder::list(given)) runs.push_back(run.path());
   if (runs.empty())
     throw autograd::IoError(
         fmt::format("compare: {} is not a run and contains no runs; create runs with heed train",
@@ -45,7 +45,7 @@ std::vector<fs::path> run_folders(const fs::path& given) {
 
 // Adds the run to those that are compared or, if it is not finished or damaged, to the others.
 void add_run(Compared& all, const fs::path& folder) try {
-  const nn::RunFolder run(folder);
+  const lab::RunFolder run(folder);
   if (run.has_state() && !run.summary().finished)
     all.left_out.push_back({folder, "not finished"});
   else
@@ -110,7 +110,7 @@ Value setting_json(const RunGroup& g) {
                                  {"options", options},
                                  {"n", g.mean(&ComparedRun::loss).n}});
   for (const Number& number : kNumbers) {
-    const nn::MeanError m = g.mean(number.value);
+    const lab::MeanError m = g.mean(number.value);
     setting.append(std::string(number.key) + "_mean", m.mean);
     setting.append(std::string(number.key) + "_error", m.error);
   }
@@ -120,7 +120,7 @@ Value setting_json(const RunGroup& g) {
 
 // Returns the row of a setting.
 Cells setting_row(const RunGroup& g) {
-  const nn::MeanError loss = g.mean(&ComparedRun::loss);
+  const lab::MeanError loss = g.mean(&ComparedRun::loss);
   return {
       std::to_string(loss.n),
       number_text("{:.4f}", loss.mean) + (loss.n > 1 ? number_text(" ± {:.4f}", loss.error) : ""),
@@ -160,7 +160,7 @@ Out run_compare(const std::string& to, const Command& c) {
            counted(std::ssize(all.runs), "run"), counted(std::ssize(groups), "setting"));
   out.table({"n", "loss", "above optimum", "accuracy", "seconds", "setting"}, rows);
 
-  const bool is_list = given.size() == 1 && !nn::RunFolder(given[0].text).is_run();
+  const bool is_list = given.size() == 1 && !lab::RunFolder(given[0].text).is_run();
   std::vector<fs::path> files;
   try {
     ResultFolder folder(to, is_list ? fs::path(given[0].text) / "compare" : "compare");
@@ -205,11 +205,11 @@ void compare_command(Command& c) {
   auto a = std::make_shared<Arguments>();
   c.arguments = 1;
   c.add("Options",
-        {nn::Setting("runs", a->runs, {}, "runs, directories of runs"),
-         nn::Setting("out", a->out, "DIR", "directory for the picture")
+        {lab::Setting("runs", a->runs, {}, "runs, directories of runs"),
+         lab::Setting("out", a->out, "DIR", "directory for the picture")
              .shows("compare, or compare-2, ..., in the given or the current directory")});
   c.add_common(Command::kThreads | Command::kJson);
-  c.mark(&nn::Setting::required, {"runs"});
+  c.mark(&lab::Setting::required, {"runs"});
   c.modes = {{.keys = "settings (setting task options n loss_mean loss_error above_optimum_mean "
                       "above_optimum_error accuracy_mean accuracy_error seconds_mean "
                       "seconds_error runs (run seed loss above_optimum accuracy seconds)) "

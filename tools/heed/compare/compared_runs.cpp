@@ -6,7 +6,7 @@
 
 #include "autograd/base/error.h"
 #include "autograd/base/text.h"
-#include "nn/run/run_folder.h"
+#include "nn/lab/run/run_folder.h"
 #include "tools/heed/pictures.h"
 
 namespace heed {
@@ -14,12 +14,12 @@ namespace {
 
 using Options = std::vector<std::pair<std::string, std::string>>;
 
-Options options_of(nn::RunConfig config) {
+Options options_of(lab::RunConfig config) {
   Options options;
   // Means are taken over seeds. The other three options change no loss and no weight.
   static constexpr std::string_view kLeftOut[] = {"seed", "accumulate", "eval-train",
                                                   "sample-every"};
-  for (const nn::Setting& s : config.settings())
+  for (const lab::Setting& s : config.settings())
     if (std::ranges::count(kLeftOut, s.key) == 0) options.emplace_back(s.key, s.get());
   return options;
 }
@@ -27,15 +27,15 @@ Options options_of(nn::RunConfig config) {
 }  // namespace
 
 ComparedRun read_compared(const std::filesystem::path& folder) {
-  const nn::RunFolder files(folder);
-  const nn::RunSummary summary = files.summary();
+  const lab::RunFolder files(folder);
+  const lab::RunSummary summary = files.summary();
   if (!summary.note.empty()) throw autograd::IoError(summary.note);
   ComparedRun run{folder, summary.config};
   if (!files.has_state()) return run;
-  for (const nn::MetricsRow& row : files.load().whole_history())
+  for (const lab::MetricsRow& row : files.load().whole_history())
     if (!std::isnan(row.eval_loss)) run.eval_loss[row.step] = row.eval_loss;
   if (!summary.result) return run;
-  const nn::RunResult& result = *summary.result;
+  const lab::RunResult& result = *summary.result;
   run.loss = result.loss;
   run.above_optimum = result.loss - result.optimal.value_or(NAN);
   run.accuracy = result.accuracy.value_or(NAN);
@@ -50,10 +50,10 @@ std::string RunGroup::name() const {
   return words.empty() ? "all runs" : join(words, ", ");
 }
 
-nn::MeanError RunGroup::mean(double ComparedRun::*number) const {
+lab::MeanError RunGroup::mean(double ComparedRun::*number) const {
   std::vector<double> values;
   for (const ComparedRun& run : runs) values.push_back(run.*number);
-  return nn::finite_mean_error(std::move(values));
+  return lab::finite_mean_error(std::move(values));
 }
 
 std::vector<RunGroup> group_runs(std::vector<ComparedRun> runs) {
@@ -97,9 +97,9 @@ plot::LineChart curves_chart(const std::vector<RunGroup>& groups) {
   std::vector<double> means;
   for (std::size_t i = 0; i < shown; ++i) {
     plot::Series& series = chart.series.emplace_back(plot::Series{.name = groups[i].name()});
-    std::vector<const nn::StepSeries*> of_runs;
+    std::vector<const lab::StepSeries*> of_runs;
     for (const ComparedRun& run : groups[i].runs) of_runs.push_back(&run.eval_loss);
-    for (const auto& [step, m] : nn::mean_series(of_runs)) {
+    for (const auto& [step, m] : lab::mean_series(of_runs)) {
       const double error = m.n > 1 ? m.error : 0;
       series.x.push_back(double(step)), series.y.push_back(m.mean);
       series.low.push_back(m.mean - error), series.high.push_back(m.mean + error);

@@ -7,21 +7,21 @@
 #include <utility>
 #include <vector>
 
-#include "nn/train/config.h"
-#include "nn/train/statistics.h"
+#include "nn/lab/train/config.h"
+#include "nn/lab/train/statistics.h"
 #include "tools/plot/chart.h"
 
 namespace heed {
 
 /// One run of a comparison. A number that is unknown is NaN.
 struct ComparedRun {
-  std::filesystem::path folder;   ///< run directory
-  nn::RunConfig config = {};      ///< configuration of the run
-  nn::StepSeries eval_loss = {};  ///< loss of the evaluations during training
-  double loss = NAN;              ///< on the whole evaluation set at the end, nats per token
-  double above_optimum = NAN;     ///< loss minus the optimal loss of the same sequences
-  double accuracy = NAN;          ///< at the end, 0 to 1
-  double seconds = NAN;           ///< training time of a run that was not resumed
+  std::filesystem::path folder;    ///< run directory
+  lab::RunConfig config = {};      ///< configuration of the run
+  lab::StepSeries eval_loss = {};  ///< loss of the evaluations during training
+  double loss = NAN;               ///< on the whole evaluation set at the end, nats per token
+  double above_optimum = NAN;      ///< loss minus the optimal loss of the same sequences
+  double accuracy = NAN;           ///< at the end, 0 to 1
+  double seconds = NAN;            ///< training time of a run that was not resumed
 };
 
 /// Reads a run. If it has no state file, only the configuration is read. Throws IoError or
@@ -38,7 +38,7 @@ struct RunGroup {
   /// Returns the options as text, such as "copy, scale=none"; "all runs" if there are none.
   std::string name() const;
   /// Returns the mean of a number over the runs in which it is finite.
-  nn::MeanError mean(double ComparedRun::*number) const;
+  lab::MeanError mean(double ComparedRun::*number) const;
 };
 
 /// Returns the groups of at least one run, in the order of their first run. Throws ValueError if

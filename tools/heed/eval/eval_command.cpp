@@ -4,8 +4,8 @@
 #include <cmath>
 
 #include "autograd/base/text.h"
-#include "nn/run/run_folder.h"
-#include "nn/tasks/parameters.h"
+#include "nn/lab/run/run_folder.h"
+#include "nn/lab/tasks/parameters.h"
 #include "tools/heed/commands.h"
 #include "tools/heed/find_run.h"
 #include "tools/heed/report/evaluation_report.h"
@@ -17,9 +17,9 @@ namespace heed {
 namespace {
 
 struct EvalArguments {
-  std::string run, weights = nn::RunFolder::kState, prompt, text, lines;
+  std::string run, weights = lab::RunFolder::kState, prompt, text, lines;
   std::int64_t context = 0, sequences = 0, stride = 0;
-  nn::TaskParameters parameters;
+  lab::TaskParameters parameters;
 
   // True: the evaluation is on another file than that of the run.
   bool foreign() const { return !text.empty() || !lines.empty(); }
@@ -29,7 +29,7 @@ struct EvalArguments {
 
 // Adds a table of the mean loss at each position. If the optimal loss is known, each row of losses
 // is followed by a row of optimal losses.
-void add_positions(Out& out, const nn::Evaluation& e) {
+void add_positions(Out& out, const lab::Evaluation& e) {
   constexpr std::size_t kPerLine = 8;
   const bool known = !e.position_optimal.empty();
   Cells headings{"position"};
@@ -51,18 +51,18 @@ void add_positions(Out& out, const nn::Evaluation& e) {
 
 // Throws UsageError that names `option` if the run learned a task of heed other than text and
 // lines.
-void check_text_run(const nn::LoadedRun& run, const std::string& option) {
-  if (!nn::learns_file(run.config) && !run.task->info().data.contains(nn::kOwnTaskKey))
+void check_text_run(const lab::LoadedRun& run, const std::string& option) {
+  if (!lab::learns_file(run.config) && !run.task->info().data.contains(lab::kOwnTaskKey))
     usage_error("{0} is for runs on a text, and this run learned the task {1}; leave out {0}",
                 option, run.config.task);
 }
 
 // Opens the run and checks the options that depend on its task.
-nn::LoadedRun open_evaluated(const std::filesystem::path& folder, const EvalArguments& a) {
+lab::LoadedRun open_evaluated(const std::filesystem::path& folder, const EvalArguments& a) {
   if (!a.text.empty() && !a.lines.empty())
     usage_error("--text and --lines are both given; leave out one of them");
-  nn::LoadedRun run =
-      open_run(folder, a.weights, a.foreign() ? nn::Use::kPrompts : nn::Use::kSequences);
+  lab::LoadedRun run =
+      open_run(folder, a.weights, a.foreign() ? lab::Use::kPrompts : lab::Use::kSequences);
   const std::string& task = run.config.task;
   if (a.foreign()) check_text_run(run, a.text.empty() ? "--lines" : "--text");
   if (a.stride > 0) check_text_run(run, "--stride");
@@ -71,24 +71,24 @@ nn::LoadedRun open_evaluated(const std::filesystem::path& folder, const EvalArgu
         "--context: the held-out lines of this run depend on its context, {}; leave out --context, "
         "or give another file with --lines",
         run.config.model.context);
-  if (nn::learns_file(run.config) && !a.parameters.empty())
+  if (lab::learns_file(run.config) && !a.parameters.empty())
     usage_error("--task-{} has no effect on a text; leave it out", a.parameters.begin()->first);
   return run;
 }
 
 // Returns the task on which the run is evaluated.
-std::unique_ptr<nn::Task> evaluated_task(const nn::LoadedRun& run, const EvalArguments& a) {
-  nn::RunConfig config = run.config;
+std::unique_ptr<lab::Task> evaluated_task(const lab::LoadedRun& run, const EvalArguments& a) {
+  lab::RunConfig config = run.config;
   if (a.context > 0) config.model.context = a.context;
-  const nn::TaskInfo& own = run.task->info();
-  if (nn::learns_file(config) || a.foreign()) {
-    nn::TextOptions o = nn::text_options(config);
+  const lab::TaskInfo& own = run.task->info();
+  if (lab::learns_file(config) || a.foreign()) {
+    lab::TextOptions o = lab::text_options(config);
     o.stride = a.stride;
-    if (!a.foreign()) return nn::make_text(o);
+    if (!a.foreign()) return lab::make_text(o);
     o.by_line = a.text.empty();
     o.path = o.by_line ? a.lines : a.text;
     if (!o.by_line) o.answer_after.clear();
-    return nn::make_whole_text(o, own.vocabulary.first(own.classes));
+    return lab::make_whole_text(o, own.vocabulary.first(own.classes));
   }
   for (const auto& [key, value] : a.parameters) {
     for (const std::string_view split : {"split", "split-seed", "train-share"})
@@ -99,8 +99,8 @@ std::unique_ptr<nn::Task> evaluated_task(const nn::LoadedRun& run, const EvalArg
             key);
     config.task_parameters[key] = value;
   }
-  std::unique_ptr<nn::Task> task = nn::make_task(config);
-  const nn::TaskInfo& info = task->info();
+  std::unique_ptr<lab::Task> task = lab::make_task(config);
+  const lab::TaskInfo& info = task->info();
   if (!(info.vocabulary == own.vocabulary) || info.classes != own.classes) {
     std::vector<std::string> given;
     for (const auto& [key, value] : a.parameters) given.push_back("--task-" + key);
@@ -111,7 +111,7 @@ std::unique_ptr<nn::Task> evaluated_task(const nn::LoadedRun& run, const EvalArg
 }
 
 // Returns the first line of the text: run, weights and place of the evaluation.
-std::string headline(const std::filesystem::path& folder, const nn::LoadedRun& run,
+std::string headline(const std::filesystem::path& folder, const lab::LoadedRun& run,
                      const EvalArguments& a) {
   std::string line = fmt::format("{} ({}), {}{}", folder.string(), run.config.task, run.weights,
                                  run.step ? fmt::format(", step {}", *run.step) : "");
@@ -124,10 +124,10 @@ std::string headline(const std::filesystem::path& folder, const nn::LoadedRun& r
 
 Out eval(const EvalArguments& a) {
   const std::filesystem::path folder = find_run(a.run);
-  nn::LoadedRun run = open_evaluated(folder, a);
-  const std::unique_ptr<nn::Task> task =
+  lab::LoadedRun run = open_evaluated(folder, a);
+  const std::unique_ptr<lab::Task> task =
       a.elsewhere() ? evaluated_task(run, a) : std::move(run.task);
-  const nn::TaskInfo& info = task->info();
+  const lab::TaskInfo& info = task->info();
   nn::extend_context(run.model, info.context);
   const std::int64_t size = task->evaluation_size();
   if (a.sequences > size)
@@ -136,8 +136,8 @@ Out eval(const EvalArguments& a) {
   const bool whole = (a.foreign() || a.stride > 0) && a.sequences == 0;
   const Stopwatch clock;
   Progress progress(false);
-  const nn::Evaluation e = past_input_checks([&] {
-    return nn::evaluate(run.model, *task, whole ? size : a.sequences, [&](auto done, auto total) {
+  const lab::Evaluation e = past_input_checks([&] {
+    return lab::evaluate(run.model, *task, whole ? size : a.sequences, [&](auto done, auto total) {
       progress.at_work(total == 0 ? std::string(kCountingBigrams)
                                   : fmt::format("Evaluating: {} of {} sequences", done, total));
     });
@@ -158,15 +158,15 @@ Out eval(const EvalArguments& a) {
   add_positions(out, e);
   if (!std::isfinite(e.loss))
     out.fail(kNumeric, "eval: the loss is not finite; " + e.trouble + "; use other weights");
-  else if (nn::leaks(e))
-    out.fail(kCheckFailed, nn::leak_text(e));
+  else if (lab::leaks(e))
+    out.fail(kCheckFailed, lab::leak_text(e));
   return out;
 }
 
 // Evaluates the prediction of each token of a prompt.
 Out eval_prompt(const EvalArguments& a) {
   const std::filesystem::path folder = find_run(a.run);
-  const nn::LoadedRun run = open_run(folder, a.weights, nn::Use::kPrompts);
+  const lab::LoadedRun run = open_run(folder, a.weights, lab::Use::kPrompts);
   const nn::Tensor prompt = run.task->prompt(a.prompt).inputs;
   const auto ids = prompt.to_vector<std::int64_t>();
   if (std::ssize(ids) > run.config.model.context)
@@ -178,8 +178,8 @@ Out eval_prompt(const EvalArguments& a) {
     usage_error(
         "--prompt '{}' is one token, and the first token has no prediction; give at least 2",
         a.prompt);
-  const auto scores = past_input_checks([&] { return nn::score(run.model, prompt); });
-  const nn::Vocabulary& vocabulary = run.task->info().vocabulary;
+  const auto scores = past_input_checks([&] { return lab::score(run.model, prompt); });
+  const lab::Vocabulary& vocabulary = run.task->info().vocabulary;
   Value tokens = Value::array();
   std::vector<Cells> rows;
   double nats = 0, count = 0;
@@ -218,7 +218,7 @@ void eval_command(Command& c) {
       "  heed eval runs/first --context 96\n"
       "  heed eval runs/first --task-periods 12..24\n"
       "  heed eval runs/text-1 --text FILE --stride 32",
-      nn::RunFolder::kBest);
+      lab::RunFolder::kBest);
   c.notes =
       R"(Without options other than --weights, this measures the loss of the run, which heed train, info
 and compare also print.
@@ -239,27 +239,28 @@ Learned positions end at the context of the run, so that longer sequences cannot
 other encodings of positions they can.)";
   auto a = std::make_shared<EvalArguments>();
   c.arguments = 1;
-  c.add("Options",
-        {run_setting(a->run),
-         {"weights", a->weights, "FILE", "weights file in the run directory"},
-         nn::Setting("sequences", a->sequences, {1, 1 << 20},
-                     "number of sequences of the evaluation set (text: of its validation part)")
-             .shows("all, but at most 1,000,000 tokens of the run's own set"),
-         {"prompt", a->prompt, "TEXT", "text whose tokens to score, in the characters of the task"},
-         {"text", a->text, "FILE", "another text file to evaluate, for runs on a text"},
-         {"lines", a->lines, "FILE", "another file whose lines to evaluate, for runs on a text"},
-         nn::Setting("stride", a->stride, {1, 65536},
-                     "texts: tokens from a window to the next; after the first window only the "
-                     "last targets of each are counted, so that each has at least context - stride "
-                     "tokens of context")
-             .shows("the context"),
-         nn::Setting("context", a->context, {1, 65536}, "tokens of a sequence")
-             .shows("that of the run")});
-  std::vector<nn::Setting> parameters = nn::task_settings(a->parameters);
-  for (nn::Setting& s : parameters) s.shown = "the run's";
+  c.add(
+      "Options",
+      {run_setting(a->run),
+       {"weights", a->weights, "FILE", "weights file in the run directory"},
+       lab::Setting("sequences", a->sequences, {1, 1 << 20},
+                    "number of sequences of the evaluation set (text: of its validation part)")
+           .shows("all, but at most 1,000,000 tokens of the run's own set"),
+       {"prompt", a->prompt, "TEXT", "text whose tokens to score, in the characters of the task"},
+       {"text", a->text, "FILE", "another text file to evaluate, for runs on a text"},
+       {"lines", a->lines, "FILE", "another file whose lines to evaluate, for runs on a text"},
+       lab::Setting("stride", a->stride, {1, 65536},
+                    "texts: tokens from a window to the next; after the first window only the "
+                    "last targets of each are counted, so that each has at least context - stride "
+                    "tokens of context")
+           .shows("the context"),
+       lab::Setting("context", a->context, {1, 65536}, "tokens of a sequence")
+           .shows("that of the run")});
+  std::vector<lab::Setting> parameters = lab::task_settings(a->parameters);
+  for (lab::Setting& s : parameters) s.shown = "the run's";
   c.add("Task", std::move(parameters));
   c.add_common(Command::kThreads | Command::kJson);
-  c.mark(&nn::Setting::common,
+  c.mark(&lab::Setting::common,
          {"run", "weights", "sequences", "prompt", "text", "lines", "stride", "context", "json"});
   c.modes = {{.key = "prompt",
               .accepts = c.only({"run", "weights"}),

@@ -1,9 +1,9 @@
 // `heed export`: writes the weights of a run under the names and in the layouts of other libraries.
 #include "autograd/base/error.h"
+#include "nn/lab/run/run_folder.h"
+#include "nn/lab/run/snapshot_file.h"
 #include "nn/layers/weight_names.h"
 #include "nn/optim/first_non_finite.h"
-#include "nn/run/run_folder.h"
-#include "nn/run/snapshot_file.h"
 #include "tools/heed/commands.h"
 #include "tools/heed/find_run.h"
 
@@ -11,21 +11,21 @@ namespace heed {
 namespace {
 
 struct ExportArguments {
-  std::string run, out, weights = nn::RunFolder::kState;
+  std::string run, out, weights = lab::RunFolder::kState;
   nn::WeightNames names = nn::WeightNames::kTorch;
 };
 
 Out run_export(const ExportArguments& a) {
   const std::filesystem::path folder = find_run(a.run);
   check_weights_out("--out", a.out);
-  nn::LoadedRun run = open_run(folder, a.weights, nn::Use::kPrompts);
+  lab::LoadedRun run = open_run(folder, a.weights, lab::Use::kPrompts);
   const auto weights = nn::weights_with_names(run.model, a.names);
   const std::string bad = nn::first_non_finite(weights);
   heed::check<autograd::NumericError>(bad.empty(), "export", bad, " in ", a.weights,
                                       "; export other weights (--weights)");
   auto metadata =
-      nn::weights_metadata({.config = run.config, .data = run.task->info().data}, run.step);
-  metadata[nn::kConfigKey] = nn::to_toml(run.config);
+      lab::weights_metadata({.config = run.config, .data = run.task->info().data}, run.step);
+  metadata[lab::kConfigKey] = lab::to_toml(run.config);
   nn::save_safetensors(a.out, weights, metadata);
   std::int64_t numbers = 0;
   for (const nn::NamedTensor& t : weights) numbers += t.tensor.numel();
@@ -76,7 +76,7 @@ void export_command(Command& c) {
                     {"weights", a->weights, "FILE", "weights file in the run directory"}});
   std::erase(c.settings[1].names, nn::enum_name(nn::WeightNames::kHeed));
   c.add_common(Command::kJson);
-  c.mark(&nn::Setting::required, {"names", "out"});
+  c.mark(&lab::Setting::required, {"names", "out"});
   c.modes = {{.keys = "run names tensors numbers files",
               .run = [a](const Command&) { return run_export(*a); }}};
 }

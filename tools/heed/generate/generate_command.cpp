@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "nn/run/run_folder.h"
-#include "nn/train/generate.h"
+#include "nn/lab/run/run_folder.h"
+#include "nn/lab/train/generate.h"
 #include "tools/heed/commands.h"
 #include "tools/heed/find_run.h"
 #include "tools/heed/report/output.h"
@@ -15,9 +15,9 @@ namespace heed {
 namespace {
 
 struct GenerateArguments {
-  std::string run, weights = nn::RunFolder::kState, prompt, stop;
+  std::string run, weights = lab::RunFolder::kState, prompt, stop;
   std::int64_t tokens = 256, seed = 1, samples = 1;
-  nn::SampleOptions how;
+  lab::SampleOptions how;
 };
 
 struct Sample {
@@ -33,7 +33,7 @@ void write_out(const std::string& text) {
 // Writes each token to stdout when it is generated.
 class TokenWriter {
  public:
-  explicit TokenWriter(const nn::TaskInfo& info) : info_(info) {}
+  explicit TokenWriter(const lab::TaskInfo& info) : info_(info) {}
 
   void prompt(std::vector<std::int64_t> ids) {
     // A sequence of the task `lines` begins with a newline, which is not printed.
@@ -49,17 +49,17 @@ class TokenWriter {
   }
 
  private:
-  const nn::TaskInfo& info_;
+  const lab::TaskInfo& info_;
   std::string last_;
 };
 
-Value sample_json(const Sample& sample, const nn::Vocabulary& vocabulary) {
+Value sample_json(const Sample& sample, const lab::Vocabulary& vocabulary) {
   return Value::object({{"text", vocabulary.decode(sample.tokens)},
                         {"tokens", sample.tokens.size()},
                         {"stopped", sample.stopped}});
 }
 
-std::vector<std::int64_t> prompt_ids(const GenerateArguments& a, const nn::Task& task) {
+std::vector<std::int64_t> prompt_ids(const GenerateArguments& a, const lab::Task& task) {
   try {
     return task.prompt(a.prompt).inputs.to_vector<std::int64_t>();
   } catch (const autograd::ValueError& e) {
@@ -68,7 +68,7 @@ std::vector<std::int64_t> prompt_ids(const GenerateArguments& a, const nn::Task&
   }
 }
 
-void check_sampling(const nn::SampleOptions& how, std::int64_t samples) {
+void check_sampling(const lab::SampleOptions& how, std::int64_t samples) {
   if (how.greedy && (how.top_k > 0 || how.top_p < 1))
     usage_error("--greedy always chooses the most likely token; leave out --top-k and --top-p");
   if (how.greedy && samples > 1)
@@ -84,7 +84,7 @@ struct Generated {
 };
 
 // Prints the number of tokens, the time and the speed as one line on stderr.
-void print_summary(const std::string& run, const nn::TaskInfo& info, const Generated& g,
+void print_summary(const std::string& run, const lab::TaskInfo& info, const Generated& g,
                    bool ended) {
   const std::size_t count = g.samples.size();
   std::string text = fmt::format("{} in {}, {} tokens/s", counted(g.tokens, "token"),
@@ -98,7 +98,7 @@ void print_summary(const std::string& run, const nn::TaskInfo& info, const Gener
 }
 
 Out out_of(const Generated& g, const std::string& run, const std::string& prompt,
-           const nn::Vocabulary& vocabulary) {
+           const lab::Vocabulary& vocabulary) {
   Out out;
   out.set("run", run);
   out.set("prompt", prompt);
@@ -118,8 +118,8 @@ Out out_of(const Generated& g, const std::string& run, const std::string& prompt
 Out generate(const GenerateArguments& a, bool json) {
   check_sampling(a.how, a.samples);
   const std::filesystem::path folder = find_run(a.run);
-  const nn::LoadedRun run = open_run(folder, a.weights, nn::Use::kPrompts);
-  const nn::TaskInfo& info = run.task->info();
+  const lab::LoadedRun run = open_run(folder, a.weights, lab::Use::kPrompts);
+  const lab::TaskInfo& info = run.task->info();
   const auto ids = prompt_ids(a, *run.task);
   std::vector<std::int64_t> stops = info.vocabulary.encode(a.stop, "stop");
   if (info.stop) stops.push_back(*info.stop);
@@ -128,7 +128,7 @@ Out generate(const GenerateArguments& a, bool json) {
   const std::int64_t room = info.context + 1 - std::int64_t(ids.size());
   const std::int64_t most = info.endless ? a.tokens : std::min(a.tokens, room);
   std::vector<nn::Generator> streams;
-  for (std::int64_t i = 0; i < a.samples; ++i) streams.push_back(nn::sample_stream(a.seed, i));
+  for (std::int64_t i = 0; i < a.samples; ++i) streams.push_back(lab::sample_stream(a.seed, i));
   Generated g{.samples = std::vector<Sample>(streams.size())};
   // If there are several samples, they are generated at the same time and therefore printed at the
   // end.
@@ -138,7 +138,7 @@ Out generate(const GenerateArguments& a, bool json) {
   Progress progress(live && ::isatty(STDOUT_FILENO) != 0);
   const Stopwatch clock;
   past_input_checks([&] {
-    nn::generate_samples(
+    lab::generate_samples(
         run.model, ids, most, a.how, streams, [&](std::int64_t i, std::int64_t id) {
           Sample& sample = g.samples[std::size_t(i)];
           sample.tokens.push_back(id);
@@ -188,9 +188,10 @@ void generate_command(Command& c) {
       "  heed generate --samples 4 --tokens 40";
   c.notes = kGenerateNotes;
   auto a = std::make_shared<GenerateArguments>();
-  nn::SampleOptions& sample = a->how;
+  lab::SampleOptions& sample = a->how;
   c.arguments = 1;
-  nn::Setting temperature("temperature", sample.temperature, {0, 1000, true}, "divides the logits");
+  lab::Setting temperature("temperature", sample.temperature, {0, 1000, true},
+                           "divides the logits");
   temperature.remedy = "; for the most likely token, use --greedy";
   c.add("Options",
         {run_setting(a->run),
@@ -210,8 +211,8 @@ void generate_command(Command& c) {
          {"weights", a->weights, "FILE", "weights file in the run directory"}});
   c.settings[1].may_be_empty = true;
   c.add_common(Command::kThreads | Command::kJson);
-  c.mark(&nn::Setting::common, {"run", "prompt", "tokens", "temperature", "top-k", "top-p",
-                                "greedy", "samples", "seed", "json"});
+  c.mark(&lab::Setting::common, {"run", "prompt", "tokens", "temperature", "top-k", "top-p",
+                                 "greedy", "samples", "seed", "json"});
   const auto run = [a](const Command& command) { return generate(*a, command.json); };
   c.modes = {{.key = "samples",
               .when = [](const Command& command) { return command.text("samples") != "1"; },

@@ -6,7 +6,7 @@
 
 #include "autograd/check/gradcheck.h"
 #include "nn/io/enum_names.h"
-#include "nn/run/run_folder.h"
+#include "nn/lab/run/run_folder.h"
 #include "tools/heed/report/out.h"
 
 namespace heed {
@@ -19,9 +19,9 @@ struct GradcheckRequest {
   std::vector<std::string> ops;  ///< names of ops and layers; empty: all that are registered
   std::int64_t order = 2;        ///< 1: gradients; 2: also gradients of gradients
   OracleChoice oracle = OracleChoice::kBoth;
-  std::int64_t seed = 1;                        ///< seed of random cotangents and directions
-  std::string run;                              ///< run directory for report_run_gradcheck()
-  std::string weights = nn::RunFolder::kState;  ///< weights file of this run
+  std::int64_t seed = 1;                         ///< seed of random cotangents and directions
+  std::string run;                               ///< run directory for report_run_gradcheck()
+  std::string weights = lab::RunFolder::kState;  ///< weights file of this run
 
   /// Returns the options of the checker: order, oracles and seed.
   autograd::GradcheckOptions options() const;

@@ -16,7 +16,7 @@ void gradcheck_command(Command& c) {
   auto r = std::make_shared<GradcheckRequest>();
   c.arguments = 1;
   c.add("Options",
-        {nn::Setting("op", r->ops, {}, "names of ops or layers").shows("all"),
+        {lab::Setting("op", r->ops, {}, "names of ops or layers").shows("all"),
          {"order", r->order, {1, 2}, "1: gradients; 2: gradients of gradients too"},
          {"seed", r->seed, {0, 0xffffffff}, "seed of the random cotangents and directions"},
          {"oracle", r->oracle, "four-point differences (fd) or dual numbers"},

@@ -4,9 +4,9 @@
 #include <optional>
 
 #include "autograd/base/error.h"
+#include "nn/lab/run/run_folder.h"
+#include "nn/lab/train/checks/check_parameters.h"
 #include "nn/optim/first_non_finite.h"
-#include "nn/run/run_folder.h"
-#include "nn/train/checks/check_parameters.h"
 #include "tools/heed/find_run.h"
 #include "tools/heed/gradcheck/gradcheck.h"
 #include "tools/heed/report/output.h"
@@ -22,8 +22,8 @@ namespace {
 constexpr double kSeconds = 2;
 constexpr std::int64_t kFloat32Seconds = 5;
 
-std::vector<nn::CheckedParameter> check_run(const nn::LoadedRun& run, const nn::Batch& batch,
-                                            const GradcheckRequest& request) {
+std::vector<lab::CheckedParameter> check_run(const lab::LoadedRun& run, const lab::Batch& batch,
+                                             const GradcheckRequest& request) {
   const std::vector<nn::NamedTensor> tensors = nn::parameters(run.model);
   Progress progress(false);
   return check_parameters(
@@ -37,8 +37,8 @@ std::vector<nn::CheckedParameter> check_run(const nn::LoadedRun& run, const nn::
 // Computes loss and gradients in float32 by the kernels of this machine, and compares them with
 // float64. Returns nothing if the run was not trained in float32, or if the check would take more
 // than kFloat32Seconds.
-std::optional<autograd::Float32Report> check_run_in_float32(const nn::LoadedRun& run,
-                                                            const nn::Batch& batch) {
+std::optional<autograd::Float32Report> check_run_in_float32(const lab::LoadedRun& run,
+                                                            const lab::Batch& batch) {
   if (run.model.options.attention.dtype != autograd::float32) return {};
   Progress progress(false);
   const std::int64_t needed = float32_check_seconds(run.model, batch);
@@ -51,10 +51,10 @@ std::optional<autograd::Float32Report> check_run_in_float32(const nn::LoadedRun&
   return check_float32(run.model, batch);
 }
 
-void add_tensors(Out& out, const std::vector<nn::CheckedParameter>& parameters) {
+void add_tensors(Out& out, const std::vector<lab::CheckedParameter>& parameters) {
   Value list = Value::array();
   std::vector<Cells> rows;
-  for (const nn::CheckedParameter& p : parameters) {
+  for (const lab::CheckedParameter& p : parameters) {
     const auto digits = [&](Oracle oracle) { return p.digits[int(oracle)]; };
     const auto cell = [&](Oracle oracle) {
       return digits(oracle) ? digits_text(*digits(oracle)) : "-";
@@ -72,25 +72,25 @@ void add_tensors(Out& out, const std::vector<nn::CheckedParameter>& parameters) 
   out.table({"loss of 2 sequences, float64", "parameters", "entries", "dual", "diff", "failed"},
             rows);
   out.gap();
-  for (const nn::CheckedParameter& p : parameters)
+  for (const lab::CheckedParameter& p : parameters)
     if (!p.failure.empty()) out.block("FAILED " + p.name + ": " + p.failure + "\n");
 }
 
 }  // namespace
 
 Out report_run_gradcheck(const GradcheckRequest& request) {
-  const nn::LoadedRun run = open_run(find_run(request.run), request.weights, nn::Use::kSequences);
+  const lab::LoadedRun run = open_run(find_run(request.run), request.weights, lab::Use::kSequences);
   const std::string bad = nn::first_non_finite(nn::parameters(run.model));
   heed::check<autograd::NumericError>(bad.empty(), "gradcheck", bad, " in ", request.weights,
                                       "; check other weights (--weights)");
-  const nn::Batch batch = run.task->evaluation(0, 2);
+  const lab::Batch batch = run.task->evaluation(0, 2);
   const Stopwatch clock;
   const std::optional<autograd::Float32Report> float32 = check_run_in_float32(run, batch);
-  const std::vector<nn::CheckedParameter> parameters = check_run(run, batch, request);
+  const std::vector<lab::CheckedParameter> parameters = check_run(run, batch, request);
   std::int64_t failed = 0, entries = 0, count = 0;
   double fewest = 16;
   std::string message;
-  for (const nn::CheckedParameter& p : parameters) {
+  for (const lab::CheckedParameter& p : parameters) {
     failed += !p.failure.empty();
     entries += p.entries;
     count += p.size;

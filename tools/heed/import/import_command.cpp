@@ -2,9 +2,9 @@
 #include <algorithm>
 
 #include "autograd/base/text.h"
-#include "nn/run/run_folder.h"
-#include "nn/run/snapshot_file.h"
-#include "nn/train/import_weights.h"
+#include "nn/lab/run/run_folder.h"
+#include "nn/lab/run/snapshot_file.h"
+#include "nn/lab/train/import_weights.h"
 #include "tools/heed/commands.h"
 #include "tools/heed/find_run.h"
 #include "tools/heed/report/output.h"
@@ -24,21 +24,21 @@ Out run_import(const ImportArguments& a, const std::string& config) {
         "ckpt.safetensors converts a checkpoint of nanoGPT",
         a.file);
   nn::SafeTensors file = nn::load_safetensors(a.file);
-  const std::string note = nn::checksum_note(file);
+  const std::string note = lab::checksum_note(file);
   if (!a.like.empty()) {  // its configuration and symbols replace those in the metadata
     for (const auto& [key, value] : nn::load_metadata(find_weights(a.like)))
       file.metadata[key] = value;
-    file.metadata[nn::kConfigKey] = nn::to_toml(nn::RunFolder(find_run(a.like)).config());
+    file.metadata[lab::kConfigKey] = lab::to_toml(lab::RunFolder(find_run(a.like)).config());
   }
-  std::vector<nn::TomlItem> items;
-  if (!config.empty()) items = nn::read_toml(nn::read_toml_text(config), config);
-  std::erase_if(items, [](const nn::TomlItem& item) { return item.section != "train"; });
-  const nn::ImportedWeights imported = nn::import_weights(std::move(file), items);
-  nn::Snapshot snapshot{.config = imported.config, .data = imported.task->info().data};
+  std::vector<lab::TomlItem> items;
+  if (!config.empty()) items = lab::read_toml(lab::read_toml_text(config), config);
+  std::erase_if(items, [](const lab::TomlItem& item) { return item.section != "train"; });
+  const lab::ImportedWeights imported = lab::import_weights(std::move(file), items);
+  lab::Snapshot snapshot{.config = imported.config, .data = imported.task->info().data};
   for (const nn::NamedTensor& t : parameters(imported.model))
     snapshot.tensors.push_back({"model." + t.name, t.tensor});
-  const nn::LockedFolder folder = open_out(a.out, a.overwrite);
-  nn::RunFolder(folder.path()).save_as_weights(snapshot);
+  const lab::LockedFolder folder = open_out(a.out, a.overwrite);
+  lab::RunFolder(folder.path()).save_as_weights(snapshot);
   if (!note.empty()) print_error("note: " + note);
   Out out;
   out.set("run", a.out);
@@ -82,7 +82,7 @@ void import_command(Command& c) {
          {"like", a->like, "RUN", "run with the configuration, and the symbols, of the model"},
          {"overwrite", a->overwrite, "replace the run in --out"}});
   c.add_common(Command::kJson | Command::kConfig);
-  c.mark(&nn::Setting::required, {"file", "out"});
+  c.mark(&lab::Setting::required, {"file", "out"});
   c.modes = {{.keys = "run names tensors task",
               .run = [a](const Command& command) { return run_import(*a, command.config); }}};
 }

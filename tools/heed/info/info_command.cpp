@@ -4,10 +4,10 @@
 #include <ctime>
 
 #include "nn/io/safetensors.h"
-#include "nn/io/toml.h"
-#include "nn/run/run_folder.h"
-#include "nn/run/snapshot_file.h"
-#include "nn/train/cost/model_cost.h"
+#include "nn/lab/run/run_folder.h"
+#include "nn/lab/run/snapshot_file.h"
+#include "nn/lab/settings/toml.h"
+#include "nn/lab/train/cost/model_cost.h"
 #include "tools/heed/commands.h"
 #include "tools/heed/find_run.h"
 #include "tools/heed/report/out.h"
@@ -26,14 +26,14 @@ Value sizes_of(const autograd::Shape& shape) {
 }
 
 // Returns the settings of config.toml as an object. Its keys have _ in place of -.
-Value config_value(const nn::RunConfig& config) {
+Value config_value(const lab::RunConfig& config) {
   Value object = Value::object();
-  for (const nn::TomlItem& item : nn::read_toml(nn::to_toml(config), nn::RunFolder::kConfig)) {
+  for (const lab::TomlItem& item : lab::read_toml(lab::to_toml(config), lab::RunFolder::kConfig)) {
     if (item.key.empty()) continue;
     std::string key = item.key;
     std::replace(key.begin(), key.end(), '-', '_');
     const std::string& text = item.values[0];
-    object.append(key, item.types[0] == nn::TomlItem::Type::kText ? text : Value::parse(text));
+    object.append(key, item.types[0] == lab::TomlItem::Type::kText ? text : Value::parse(text));
   }
   return object;
 }
@@ -58,9 +58,9 @@ void add_parameters(Out& out, const nn::Transformer& model) {
 
 // If `prompt` is not null, the result has its tokens.
 Out info_on_run(const fs::path& folder, const std::string* prompt) {
-  const nn::LoadedRun run = open_run(folder, nn::RunFolder::kState, nn::Use::kPrompts);
-  const nn::RunConfig& c = run.config;
-  const nn::RunSummary summary = nn::RunFolder(folder).summary();
+  const lab::LoadedRun run = open_run(folder, lab::RunFolder::kState, lab::Use::kPrompts);
+  const lab::RunConfig& c = run.config;
+  const lab::RunSummary summary = lab::RunFolder(folder).summary();
   const std::string weights = nn::hash_of_tensors(parameters(run.model)),
                     composite(run.model.blocks[0].attn.composite_reason()),
                     attention = composite.empty() ? "fused" : "composite because of " + composite;
@@ -69,7 +69,7 @@ Out info_on_run(const fs::path& folder, const std::string* prompt) {
   const std::int64_t count = nn::count_parameters(run.model);
   const double bytes = double(count) * double(element_size(c.model.attention.dtype)),
                training = 4 * bytes,  // weights, gradients and the two moments of AdamW
-      activations = nn::activation_bytes(run.model), flops = nn::flops_per_token(run.model);
+      activations = lab::activation_bytes(run.model), flops = lab::flops_per_token(run.model);
   Out out;
   out.text("{}: {}, {}, d-model {}, context {}, {} -> {} tokens, {}", folder.string(),
            counted(c.model.layers, "layer"), counted(c.model.attention.heads, "head"),
@@ -88,8 +88,8 @@ Out info_on_run(const fs::path& folder, const std::string* prompt) {
   out.set("config", config_value(c));
   out.set("saved_step", summary.step);
   if (!summary.note.empty()) print_error("note: " + summary.note);
-  out.set("result", summary.result ? Value::parse(nn::to_json(*summary.result)) : Value());
-  out.set("last_evaluation", last ? Value::parse(nn::evaluation_json(*last)) : Value());
+  out.set("result", summary.result ? Value::parse(lab::to_json(*summary.result)) : Value());
+  out.set("last_evaluation", last ? Value::parse(lab::evaluation_json(*last)) : Value());
   out.set("vocabulary", run.task->info().vocabulary.symbols());
   out.set("ids", ids);
   out.set("parameters", count);
@@ -171,13 +171,13 @@ std::string date_text(fs::file_time_type time) {
 }
 
 // Returns the entry of a run. If the run cannot be read, its problem is the error.
-Value run_json(const nn::RunFolder& run, const std::string& date) {
+Value run_json(const lab::RunFolder& run, const std::string& date) {
   Value entry = Value::object({{"run", run.text()}});
   for (const char* key :
        {"task", "step", "steps", "loss", "above_optimum", "eval_loss", "date", "problem"})
     entry.append(key, nullptr);
   try {
-    const nn::RunSummary s = run.summary();
+    const lab::RunSummary s = run.summary();
     entry["task"] = s.config.task;
     entry["step"] = s.step;
     if (run.has_state()) entry["steps"] = s.config.steps;
@@ -200,8 +200,9 @@ std::string cell_of(const Value& value) {
 }
 
 Out info_on_runs(const std::string& folder) {
-  std::vector<std::pair<fs::file_time_type, nn::RunFolder>> runs;  // with the time of the last save
-  for (const nn::RunFolder& run : nn::RunFolder::list(folder)) {
+  std::vector<std::pair<fs::file_time_type, lab::RunFolder>>
+      runs;  // with the time of the last save
+  for (const lab::RunFolder& run : lab::RunFolder::list(folder)) {
     std::error_code ignored;
     const auto changed = fs::last_write_time(run.path(), ignored);
     runs.emplace_back(run.last_saved().value_or(changed), run);
@@ -238,9 +239,9 @@ Out info_on_runs(const std::string& folder) {
 void info_command(Command& c) {
   c.name = "info";
   c.what = "describe a run (parameters, FLOP, memory) or a .safetensors file, or list runs";
-  const nn::RunFolder example("runs/induction-1");
+  const lab::RunFolder example("runs/induction-1");
   c.examples = fmt::format("  heed info\n  heed info runs\n  heed info {}",
-                           example.file(nn::RunFolder::kModel).string());
+                           example.file(lab::RunFolder::kModel).string());
   c.notes =
       "In the list of a directory, the newest run is the last. loss is that of a finished run on "
       "the whole\nevaluation set, as in heed train and eval. eval_loss is that of the last "
@@ -250,7 +251,7 @@ void info_command(Command& c) {
       "each\ntoken, by id. ids has the tokens of --prompt, with those that the task adds.";
   auto run = std::make_shared<std::string>(), prompt = std::make_shared<std::string>();
   c.arguments = 1;
-  c.add("Options", {nn::Setting("run", *run, "PATH", "run directory, directory of runs, or file")
+  c.add("Options", {lab::Setting("run", *run, "PATH", "run directory, directory of runs, or file")
                         .shows("the newest run under runs/"),
                     {"prompt", *prompt, "TEXT", "text whose tokens are printed"}});
   c.settings[1].may_be_empty = true;
@@ -266,7 +267,7 @@ void info_command(Command& c) {
                   [](const Command& command) {
                     const std::string path = command.text("run");
                     std::error_code ignored;
-                    return fs::is_directory(path, ignored) && !nn::RunFolder(path).is_run();
+                    return fs::is_directory(path, ignored) && !lab::RunFolder(path).is_run();
                   },
               .label = "of a directory of runs",
               .accepts = c.only({"run"}),

@@ -9,8 +9,8 @@
 #include "nn/io/limits.h"
 #include "nn/io/nearest.h"
 #include "nn/io/safetensors.h"
-#include "nn/run/run_folder.h"
-#include "nn/tasks/corpus.h"
+#include "nn/lab/run/run_folder.h"
+#include "nn/lab/tasks/corpus.h"
 #include "tools/heed/commands.h"
 #include "tools/heed/find_run.h"
 #include "tools/heed/pictures.h"
@@ -69,7 +69,7 @@ nn::NamedTensor read_tensor(const PlotArguments& a) {
 std::vector<std::string> read_labels(const std::string& where, const std::string& given,
                                      std::int64_t count) {
   const bool is_file = autograd::is_file(given);
-  std::string text = is_file ? nn::read_text(given, nn::kMaxLabelBytes) : given;
+  std::string text = is_file ? lab::read_text(given, nn::kMaxLabelBytes) : given;
   if (is_file && text.ends_with('\n')) text.pop_back();
   const std::vector<std::string> labels = split(text, is_file ? '\n' : ',');
   if (std::int64_t(labels.size()) != count)
@@ -189,9 +189,9 @@ Out plot_tensor(const PlotArguments& a, const Command& c) {
 
 // Draws the picture that heed train writes as loss.png.
 Out plot_loss(const PlotArguments& a) {
-  const nn::RunFolder folder(a.file);
-  const nn::LoadedRun run = open_run(folder.path(), nn::RunFolder::kState, nn::Use::kPrompts);
-  std::optional<nn::Evaluation> last;
+  const lab::RunFolder folder(a.file);
+  const lab::LoadedRun run = open_run(folder.path(), lab::RunFolder::kState, lab::Use::kPrompts);
+  std::optional<lab::Evaluation> last;
   if (const auto row = folder.summary().last_evaluation) {
     last.emplace().loss = row->eval_loss;
     if (std::isfinite(row->eval_optimal)) last->optimal = row->eval_optimal;
@@ -228,25 +228,25 @@ void plot_command(Command& c) {
   c.arguments = 1;
   c.add("Options",
         {{"file", a->file, "FILE", "the .safetensors file, or a run directory"},
-         nn::Setting("name", a->name, "TENSOR", "the tensor, or a part of it, such as 'x[0,1]'")
+         lab::Setting("name", a->name, "TENSOR", "the tensor, or a part of it, such as 'x[0,1]'")
              .shows("the only one"),
-         nn::Setting("x-labels", a->x_labels, "A,B,...|FILE",
-                     "labels of the columns: a list or the lines of a file")
+         lab::Setting("x-labels", a->x_labels, "A,B,...|FILE",
+                      "labels of the columns: a list or the lines of a file")
              .shows("numbers"),
-         nn::Setting("y-labels", a->y_labels, "A,B,...|FILE",
-                     "labels of the rows: a list or the lines of a file")
+         lab::Setting("y-labels", a->y_labels, "A,B,...|FILE",
+                      "labels of the rows: a list or the lines of a file")
              .shows("numbers"),
          {"x-axis", a->x_axis, "TEXT", "name of the columns"},
          {"y-axis", a->y_axis, "TEXT", "name of the rows"},
-         nn::Setting("title", a->title, "TEXT", "title above the picture")
+         lab::Setting("title", a->title, "TEXT", "title above the picture")
              .shows("the names of file and tensor"),
-         nn::Setting("out", a->out, "FILE.png", "the picture, or FILE.svg")
+         lab::Setting("out", a->out, "FILE.png", "the picture, or FILE.svg")
              .shows("FILE, ending in .png")});
   c.add_common(Command::kJson);
-  c.mark(&nn::Setting::required, {"file"});
+  c.mark(&lab::Setting::required, {"file"});
   c.modes = {
       {.key = "file",
-       .when = [](const Command& command) { return nn::RunFolder(command.text("file")).is_run(); },
+       .when = [](const Command& command) { return lab::RunFolder(command.text("file")).is_run(); },
        .label = "of a run",
        .accepts = c.only({"file", "out"}),
        .keys = "file files",

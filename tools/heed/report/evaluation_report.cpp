@@ -12,8 +12,8 @@ std::string nats(double x) { return std::isnan(x) ? "" : fmt::format("{:.4f}", x
 
 }  // namespace
 
-void add_evaluation(Out& out, const nn::Evaluation& e, const nn::Task& task) {
-  const nn::TaskInfo& info = task.info();
+void add_evaluation(Out& out, const lab::Evaluation& e, const lab::Task& task) {
+  const lab::TaskInfo& info = task.info();
   out.set("loss", e.loss);
   out.set("optimal_loss", e.optimal);
   out.set("accuracy", e.accuracy);
@@ -41,7 +41,7 @@ void add_evaluation(Out& out, const nn::Evaluation& e, const nn::Task& task) {
     rows.push_back({"above best possible", nats(e.loss - *e.optimal), ""});
   if (e.standard_error) rows.push_back({"standard error", nats(*e.standard_error), ""});
   if (e.accuracy) rows.push_back({info.accuracy, percent(*e.accuracy), ""});
-  const std::string token = info.vocabulary.unit() == nn::Unit::kWord ? "word" : "character";
+  const std::string token = info.vocabulary.unit() == lab::Unit::kWord ? "word" : "character";
   if (e.text.perplexity) {
     rows.push_back({"perplexity per " + token, nats(*e.text.perplexity), ""});
     rows.push_back({"bits per character", nats(*e.text.bits_per_character), ""});

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "nn/train/build.h"
+#include "nn/lab/train/build.h"
 #include "tools/plot/text.h"
 
 namespace heed {
@@ -80,7 +80,8 @@ void remember_command(int argc, char** argv) {
 const std::string& typed_command() { return kept_command; }
 
 std::string version_text() {
-  return HEED_VERSION " (" + nn::compiler_text() + ", SIMD target " + nn::simd_target_text() + ")";
+  return HEED_VERSION " (" + lab::compiler_text() + ", SIMD target " + lab::simd_target_text() +
+         ")";
 }
 
 std::string with_commas(std::int64_t n) {

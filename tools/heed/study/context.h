@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "nn/study/components.h"
-#include "nn/study/roles.h"
-#include "nn/study/study.h"
+#include "nn/lab/study/components.h"
+#include "nn/lab/study/roles.h"
+#include "nn/lab/study/study.h"
 #include "tools/heed/report/progress.h"
 #include "tools/heed/study/study_options.h"
 #include "tools/heed/study/subject.h"
@@ -18,8 +18,8 @@ namespace heed {
 
 /// Sequences with their donors, and L on them.
 struct StudySample {
-  nn::BaseRun run;
-  nn::Donors donors;           ///< without rows if there are too few sequences of equal length
+  lab::BaseRun run;
+  lab::Donors donors;          ///< without rows if there are too few sequences of equal length
   std::string sequences;       ///< as text: "118 sequences of induction", "the sequence shown"
   std::string objective;       ///< L in words
   std::string without_donors;  ///< the reason, as a sentence, if donors are missing; else ""
@@ -37,7 +37,7 @@ class StudyContext {
 
   const nn::Transformer& model() const { return subject.model(); }
   /// Returns a function that shows "WHAT: 3 of 20" as progress.
-  nn::ProgressCallback counting(std::string what) const;
+  lab::ProgressCallback counting(std::string what) const;
 
   /// Returns sequences of the task with L of the task, or null if the text of the run is not
   /// available or no length has enough sequences. Throws the errors of sample_of().
@@ -48,27 +48,27 @@ class StudyContext {
   /// given without --samples, and otherwise the sequences of the task.
   const StudySample& sample();
   /// Returns the components on task_sample(), or null: then not_measured() has the reason.
-  const nn::ComponentStudy* components();
+  const lab::ComponentStudy* components();
   /// Returns the roles of the heads that count.
-  const std::vector<nn::HeadRole>& roles();
+  const std::vector<lab::HeadRole>& roles();
   /// Returns why the components are not measured or not judged, as sentences, or "".
   std::string not_measured();
   /// Returns whether the model predicts better than token frequencies: by at least 0.01 nats and
   /// two standard errors.
   bool predicts();
   /// Returns the smallest effect that counts: infinity unless the model predicts.
-  double smallest() { return predicts() ? nn::kSmallestEffect : HUGE_VAL; }
+  double smallest() { return predicts() ? lab::kSmallestEffect : HUGE_VAL; }
   /// Returns the arrays of the sequence shown.
-  const nn::Study& study();
+  const lab::Study& study();
 
-  /// Work that is left for edges and cells together (nn::kStudyWork).
-  double work_left = nn::kStudyWork;
+  /// Work that is left for edges and cells together (lab::kStudyWork).
+  double work_left = lab::kStudyWork;
 
  private:
   std::optional<StudySample> task_sample_, shown_;
-  std::optional<nn::ComponentStudy> components_;
-  std::optional<std::vector<nn::HeadRole>> roles_;
-  std::optional<nn::Study> study_;
+  std::optional<lab::ComponentStudy> components_;
+  std::optional<std::vector<lab::HeadRole>> roles_;
+  std::optional<lab::Study> study_;
   std::optional<std::string> no_better_;
   std::string too_long_;
 };
@@ -81,14 +81,14 @@ StudySample sample_of(const StudyOptions& options, const Subject& subject);
 /// names `key`, and otherwise those whose work fits into StudyContext::work_left, which becomes
 /// smaller. work(i) estimates the operations of intervention i.
 std::vector<std::size_t> affordable(StudyContext& c, const char* key,
-                                    const std::vector<nn::Evidence>& predicted,
+                                    const std::vector<lab::Evidence>& predicted,
                                     const std::function<double(std::size_t)>& work);
 
 /// Returns a change with its error: "-5.31 +- 0.03"; "0" if nothing changes.
-std::string effect_text(const nn::Effect& change);
+std::string effect_text(const lab::Effect& change);
 /// Returns an accuracy as ", accuracy 28.3 %"; "" if no position counts.
-std::string accuracy_text(const nn::Effect& e);
+std::string accuracy_text(const lab::Effect& e);
 /// Returns where a head attends to: "1 back 0.76, itself 0.10".
-std::string distances_text(const nn::HeadRole& role);
+std::string distances_text(const lab::HeadRole& role);
 
 }  // namespace heed

@@ -22,7 +22,7 @@ void add_largest(FirstLines& lines, const std::vector<Section>& sections, const 
   lines.tables.push_back(std::move(t));
 }
 
-std::string introduction(const nn::ComponentStudy& s, const StudySample& sample) {
+std::string introduction(const lab::ComponentStudy& s, const StudySample& sample) {
   return fmt::format(
       "L is {}: {:.4g} {} on {}{}; with all heads replaced {:.4g}{}. effect: change of L if the "
       "output is that on another sequence (mean of {}); accuracy: after that. path, gradient: "
@@ -33,12 +33,12 @@ std::string introduction(const nn::ComponentStudy& s, const StudySample& sample)
 }
 
 // Returns the role of a component, or null if it is an MLP.
-const nn::HeadRole* role_of(StudyContext& context, std::size_t row) {
-  const auto role = std::ranges::find(context.roles(), row, &nn::HeadRole::row);
+const lab::HeadRole* role_of(StudyContext& context, std::size_t row) {
+  const auto role = std::ranges::find(context.roles(), row, &lab::HeadRole::row);
   return role == context.roles().end() ? nullptr : &*role;
 }
 
-Table components_table(const nn::ComponentStudy& s, StudyContext& context) {
+Table components_table(const lab::ComponentStudy& s, StudyContext& context) {
   Table t = evidence_table("component", s.rows, s.judgement);
   t.columns.back() = {"role"};  // in place of notes
   const std::size_t shown = std::min(s.judgement.counted, kMostComponents);
@@ -46,7 +46,7 @@ Table components_table(const nn::ComponentStudy& s, StudyContext& context) {
   for (std::size_t n = 0; n < t.rows.size() && rows.size() < shown; ++n) {
     const std::size_t i = s.judgement.order[n];
     if (!s.judgement.counts[i]) continue;
-    const nn::HeadRole* role = role_of(context, i);
+    const lab::HeadRole* role = role_of(context, i);
     rows.push_back(t.rows[n]);
     rows.back().back() =
         role && role->role ? fmt::format("{} {:.2f}", role->role->name(), role->score) : "";
@@ -57,11 +57,11 @@ Table components_table(const nn::ComponentStudy& s, StudyContext& context) {
   return t;
 }
 
-Claim role_claim(const nn::HeadRole& r, const nn::ComponentStudy& s) {
-  const nn::Evidence& row = s.rows[r.row];
+Claim role_claim(const lab::HeadRole& r, const lab::ComponentStudy& s) {
+  const lab::Evidence& row = s.rows[r.row];
   Claim c{.text = {}, .components = {row.place}, .role = r.role ? r.role->name() : "other"};
   if (r.role) {
-    const bool back = r.role->kind == nn::Pattern::kBack;
+    const bool back = r.role->kind == lab::Pattern::kBack;
     const std::string is =
         back ? "attends " + c.role
              : fmt::format("is {} {} head", c.role[0] == 'i' ? "an" : "a", c.role);
@@ -76,12 +76,12 @@ Claim role_claim(const nn::HeadRole& r, const nn::ComponentStudy& s) {
 }
 
 void add_components(FirstLines& lines, StudyContext& context) {
-  const nn::ComponentStudy& s = *context.components();
+  const lab::ComponentStudy& s = *context.components();
   lines.tables.push_back(components_table(s, context));
   std::size_t shown = 0;
   for (const std::size_t i : s.judgement.order) {
     if (!s.judgement.counts[i] || shown++ >= kMostComponents) continue;
-    const nn::HeadRole* role = role_of(context, i);
+    const lab::HeadRole* role = role_of(context, i);
     lines.claims.push_back(
         role ? role_claim(*role, s)
              : Claim{.text = {}, .components = {s.rows[i].place}, .role = "other"});
@@ -95,7 +95,7 @@ void add_components(FirstLines& lines, StudyContext& context) {
   if (s.judgement.counted == 0)
     lines.claims.push_back({fmt::format("No head or MLP alone changes L; all heads together: {}.",
                                         effect_text(s.no_heads))});
-  for (const nn::Redundancy& r : s.redundant())
+  for (const lab::Redundancy& r : s.redundant())
     lines.claims.push_back(
         {fmt::format("{0} is redundant with {1}: {2:+.2g} alone, {3:+.3g} once {1} is replaced.",
                      s.rows[r.row].place, s.rows[r.with].place, s.rows[r.row].effect.mean,

@@ -25,19 +25,19 @@ StudySample sample_over_time(const StudyOptions& o, const Subject& s, Progress& 
   }
   StudyOptions few = o;
   if (o.samples == 0)
-    few.samples = std::clamp(s.run->task->evaluation_size(), nn::kLeastSequences, kSequences);
+    few.samples = std::clamp(s.run->task->evaluation_size(), lab::kLeastSequences, kSequences);
   return sample_of(few, s);  // throws unless each sequence has donors
 }
 
-nn::Json over_time_json(const nn::OverTime& study) {
+nn::Json over_time_json(const lab::OverTime& study) {
   nn::Json components = nn::Json::array(), fall_json;
-  for (const nn::ComponentCurves& c : study.components) {
+  for (const lab::ComponentCurves& c : study.components) {
     nn::Json entry =
         nn::Json::object({{"name", c.name}, {"pattern", c.pattern}, {"counts", c.counts}});
-    for (const nn::CurveQuantity& q : nn::curve_quantities()) entry.append(q.name, c.*q.values);
+    for (const lab::CurveQuantity& q : lab::curve_quantities()) entry.append(q.name, c.*q.values);
     components.push_back(std::move(entry));
   }
-  if (const auto fall = nn::steepest_fall(study))
+  if (const auto fall = lab::steepest_fall(study))
     fall_json = std::vector<std::int64_t>{fall->from, fall->to};
   return nn::Json::object({{"optimal_loss", study.optimal_loss},
                            {"steps", study.steps},
@@ -50,7 +50,7 @@ nn::Json over_time_json(const nn::OverTime& study) {
                            {"steepest_fall", fall_json}});
 }
 
-Section time_section(const nn::OverTime& study, const Subject& s, const StudySample& sample) {
+Section time_section(const lab::OverTime& study, const Subject& s, const StudySample& sample) {
   Section section{.key = "time",
                   .title = fmt::format("{}: {} checkpoints on {}", s.folder(), study.steps.size(),
                                        sample.sequences)};
@@ -61,13 +61,13 @@ Section time_section(const nn::OverTime& study, const Subject& s, const StudySam
     section.sentences.push_back(std::move(forms));
   Table t{.columns = {{"step"}, {"L", "", "{:.3g}"}, {"accuracy", "", "{:.1f} %"}},
           .title = "effects"};
-  std::vector<const nn::ComponentCurves*> shown;
-  for (const nn::ComponentCurves& c : study.components)
+  std::vector<const lab::ComponentCurves*> shown;
+  for (const lab::ComponentCurves& c : study.components)
     if (c.counts && shown.size() < 6) shown.push_back(&c);
-  for (const nn::ComponentCurves* c : shown) t.columns.push_back({c->name, "", "{:+.2g}"});
+  for (const lab::ComponentCurves* c : shown) t.columns.push_back({c->name, "", "{:+.2g}"});
   for (std::size_t i = 0; i < study.steps.size(); ++i) {
     std::vector<Value> row{study.steps[i], study.value[i], study.accuracy[i]};
-    for (const nn::ComponentCurves* c : shown) row.push_back(c->effect[i]);
+    for (const lab::ComponentCurves* c : shown) row.push_back(c->effect[i]);
     t.rows.push_back(std::move(row));
   }
   section.tables = {std::move(t)};
@@ -101,19 +101,19 @@ void name_heads(plot::ChartStack& stack, const nn::HeadIndex& last) {
 
 std::string curve_names() {
   std::string names;
-  for (const nn::CurveQuantity& q : nn::curve_quantities()) names += std::string(" ") + q.name;
+  for (const lab::CurveQuantity& q : lab::curve_quantities()) names += std::string(" ") + q.name;
   return names;
 }
 
-std::string what_forms(const nn::OverTime& study) {
-  const auto fall = nn::steepest_fall(study);
+std::string what_forms(const lab::OverTime& study) {
+  const auto fall = lab::steepest_fall(study);
   if (!fall) return "";
   const auto index = std::size_t(std::ranges::find(study.steps, fall->to) - study.steps.begin());
-  const nn::ComponentCurves* most = nullptr;
-  const auto growth = [&](const nn::ComponentCurves& c) {
+  const lab::ComponentCurves* most = nullptr;
+  const auto growth = [&](const lab::ComponentCurves& c) {
     return std::abs(c.effect[index]) - std::abs(c.effect[index - 1]);
   };
-  for (const nn::ComponentCurves& c : study.components)
+  for (const lab::ComponentCurves& c : study.components)
     if (c.counts && (!most || growth(c) > growth(*most))) most = &c;
   std::string text =
       fmt::format("The loss falls fastest between steps {} and {}", fall->from, fall->to);
@@ -125,14 +125,14 @@ std::string what_forms(const nn::OverTime& study) {
 
 std::string last_checkpoint(const std::string& run) {
   const std::filesystem::path folder = find_run(run);
-  const auto checkpoints = nn::RunFolder(folder).checkpoints();
+  const auto checkpoints = lab::RunFolder(folder).checkpoints();
   heed::check<autograd::IoError>(
       !checkpoints.empty(), "over-time", folder.string(),
       " has no checkpoints; train with --save-every, for example heed train --save-every 10");
   return std::filesystem::relative(checkpoints.back().file, folder).string();
 }
 
-plot::ChartStack over_time_chart(const nn::OverTime& study, const nn::TaskInfo& info,
+plot::ChartStack over_time_chart(const lab::OverTime& study, const lab::TaskInfo& info,
                                  const std::string& objective, const std::string& sequences) {
   const std::vector<double> steps(study.steps.begin(), study.steps.end());
   plot::ChartStack stack{.title = fmt::format("Heads and MLPs during training: {}", info.name),
@@ -148,12 +148,12 @@ plot::ChartStack over_time_chart(const nn::OverTime& study, const nn::TaskInfo& 
   stack.panels.push_back(std::move(loss));
   stack.panels.push_back({.title = "L", .series = {{.x = steps, .y = study.value}}});
   nn::HeadIndex last{0, 0};
-  for (const nn::CurveQuantity& q : nn::curve_quantities()) {
+  for (const lab::CurveQuantity& q : lab::curve_quantities()) {
     plot::LineChart panel{.title = q.title};
     const bool is_share =
-        q.values == &nn::ComponentCurves::score || q.values == &nn::ComponentCurves::accuracy;
+        q.values == &lab::ComponentCurves::score || q.values == &lab::ComponentCurves::accuracy;
     if (is_share) panel.ends = {0, 1};
-    for (const nn::ComponentCurves& c : study.components) {
+    for (const lab::ComponentCurves& c : study.components) {
       const std::vector<double>& y = c.*q.values;
       if (!c.counts || std::ranges::none_of(y, [](double v) { return std::isfinite(v); })) continue;
       plot::Series line = c.head ? head_line(*c.head, steps, y) : head_line({-1, -1}, steps, y);
@@ -168,11 +168,11 @@ plot::ChartStack over_time_chart(const nn::OverTime& study, const nn::TaskInfo& 
   for (std::size_t l = 0; l < study.resid.size(); ++l)
     flow.series.push_back(head_line({std::int64_t(l), -1}, steps, study.resid[l]));
   stack.panels.push_back(std::move(flow));
-  for (const nn::ComponentCurves& c : study.components)
+  for (const lab::ComponentCurves& c : study.components)
     if (c.head) last = {c.head->layer, std::max(last.head, c.head->head)};
   name_heads(stack, last);
   stack.colors.push_back("after the last layer");
-  if (const auto fall = nn::steepest_fall(study))
+  if (const auto fall = lab::steepest_fall(study))
     stack.vline = {fmt::format("the loss falls fastest: steps {} to {}", fall->from, fall->to),
                    fall->middle()};
   return stack;
@@ -180,16 +180,16 @@ plot::ChartStack over_time_chart(const nn::OverTime& study, const nn::TaskInfo& 
 
 Out study_over_time(const Subject& subject, const StudyOptions& options) {
   const std::filesystem::path folder = subject.source.run;
-  const std::vector<nn::CheckpointFile> checkpoints = nn::RunFolder(folder).checkpoints();
+  const std::vector<lab::CheckpointFile> checkpoints = lab::RunFolder(folder).checkpoints();
   Progress progress(false);
   const StudySample sample = sample_over_time(options, subject, progress);
   ResultFolder out(options.out, folder / "over-time");
   nn::Transformer model = nn::clone(subject.model());
-  nn::OverTime study =
-      nn::over_time(model, checkpoints, {sample.run.batch, sample.donors, 0}, sample.run.objective,
-                    [&](std::int64_t done, std::int64_t total) {
-                      progress.at_work(fmt::format("Studying checkpoints: {} of {}", done, total));
-                    });
+  lab::OverTime study =
+      lab::over_time(model, checkpoints, {sample.run.batch, sample.donors, 0}, sample.run.objective,
+                     [&](std::int64_t done, std::int64_t total) {
+                       progress.at_work(fmt::format("Studying checkpoints: {} of {}", done, total));
+                     });
   study.optimal_loss = subject.info().optimal;
   const std::vector<Section> sections{time_section(study, subject, sample)};
   progress.at_work("Writing the page");

@@ -3,8 +3,8 @@
 
 #include <string>
 
-#include "nn/study/over_time.h"
-#include "nn/tasks/task.h"
+#include "nn/lab/study/over_time.h"
+#include "nn/lab/tasks/task.h"
 #include "tools/heed/report/out.h"
 #include "tools/heed/study/study_options.h"
 #include "tools/heed/study/subject.h"
@@ -20,15 +20,15 @@ std::string last_checkpoint(const std::string& run);
 /// otherwise on sequences of the task. Writes over_time.png and report.html.
 Out study_over_time(const Subject& subject, const StudyOptions& options);
 
-/// Returns the keys of nn::curve_quantities() in JSON, each after a blank.
+/// Returns the keys of lab::curve_quantities() in JSON, each after a blank.
 std::string curve_names();
 /// Returns a sentence about the component whose effect grows most during the steepest fall of the
 /// loss, or "".
-std::string what_forms(const nn::OverTime& study);
+std::string what_forms(const lab::OverTime& study);
 /// Returns the chart of over_time.png: panels over training steps, with a line for each component
 /// that ever counts. A vertical line marks the steepest fall of the loss. `objective` and
 /// `sequences` are texts that describe L and its sequences.
-plot::ChartStack over_time_chart(const nn::OverTime& study, const nn::TaskInfo& info,
+plot::ChartStack over_time_chart(const lab::OverTime& study, const lab::TaskInfo& info,
                                  const std::string& objective, const std::string& sequences);
 
 }  // namespace heed

@@ -44,8 +44,8 @@ std::string cell_text(const Value& cell, const Column& column) {
   return cell == nullptr ? "-" : cell.dump();
 }
 
-Table evidence_table(std::string_view place, const std::vector<nn::Evidence>& rows,
-                     const nn::Judgement& judgement) {
+Table evidence_table(std::string_view place, const std::vector<lab::Evidence>& rows,
+                     const lab::Judgement& judgement) {
   constexpr const char* kSigned = "{:+.3g}";
   Table t{.columns = {{std::string(place)},
                       {"effect", "", kSigned},
@@ -57,7 +57,7 @@ Table evidence_table(std::string_view place, const std::vector<nn::Evidence>& ro
                       {"note"}},
           .shown = 24};
   for (const std::size_t i : judgement.order) {
-    const nn::Evidence& row = rows[i];
+    const lab::Evidence& row = rows[i];
     t.rows.push_back({row.place, row.effect.mean, row.effect.standard_error,
                       row.effect.donor_deviation, row.effect.accuracy, row.path, row.gradient,
                       row.off_distribution ? "off-distribution" : ""});
@@ -65,12 +65,12 @@ Table evidence_table(std::string_view place, const std::vector<nn::Evidence>& ro
   return t;
 }
 
-std::string agreement_text(const nn::Judgement& j) {
+std::string agreement_text(const lab::Judgement& j) {
   if (j.counted == 0 || std::isnan(j.path.factor)) return "";
-  const auto line = [&](const char* name, const nn::Agreement& a) {
+  const auto line = [&](const char* name, const lab::Agreement& a) {
     return fmt::format("\n{}: {} of {} signs right, {} within a factor of 3 (median ratio {}).",
                        name, j.counted - a.wrong_sign, j.counted, a.close,
-                       nn::factor_text(a.factor));
+                       lab::factor_text(a.factor));
   };
   return fmt::format("{} of {} count: effects of at least {:.2g}{}.", j.counted, j.counts.size(),
                      std::max(j.smallest, 0.05 * j.largest),

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "nn/study/evidence.h"
+#include "nn/lab/study/evidence.h"
 #include "tools/heed/pictures.h"
 #include "tools/heed/report/out.h"
 #include "tools/heed/result_folder.h"
@@ -45,11 +45,11 @@ struct Section {
 /// Returns a table of evidence, the largest effect first: place, effect, error, deviation over
 /// donors, accuracy, path gradient, gradient, and a note for an effect that is off-distribution.
 /// `place` is the heading of the first column.
-Table evidence_table(std::string_view place, const std::vector<nn::Evidence>& rows,
-                     const nn::Judgement& judgement);
+Table evidence_table(std::string_view place, const std::vector<lab::Evidence>& rows,
+                     const lab::Judgement& judgement);
 /// Returns how many effects count, and how well the predictions agree with them; "" if no row
 /// counts.
-std::string agreement_text(const nn::Judgement& judgement);
+std::string agreement_text(const lab::Judgement& judgement);
 /// Returns how many interventions were measured: "20 of 110 measured".
 std::string measured_text(std::size_t measured, std::size_t all);
 

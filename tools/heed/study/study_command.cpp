@@ -19,14 +19,14 @@ namespace {
 
 // Returns L on the sequence shown: that of --of and --at or, by default, the log probability of the
 // right tokens; for a prompt, and for a sequence without one, that of its answer.
-nn::Objective shown_objective(const StudyOptions& o, const nn::LoadedRun& run,
-                              const nn::Batch& sequence) {
+lab::Objective shown_objective(const StudyOptions& o, const lab::LoadedRun& run,
+                               const lab::Batch& sequence) {
   const std::int64_t length = sequence.inputs.numel();
-  nn::Objective given =
+  lab::Objective given =
       parse_objective(o.of.empty() ? "logprob" : o.of, o.at, run.task->info(), length);
   if (!o.of.empty() || !o.at.empty()) return given;
-  if (o.has_prompt || nn::counts_of(given, sequence)[0] == 0)
-    return nn::prompt_objective(run.model, sequence);
+  if (o.has_prompt || lab::counts_of(given, sequence)[0] == 0)
+    return lab::prompt_objective(run.model, sequence);
   return given;
 }
 
@@ -36,15 +36,15 @@ Subject chosen_subject(const StudyOptions& o) {
   const std::filesystem::path folder = find_run(o.run);
   bool has_sequences = o.samples > 0 || !o.has_prompt;
   const auto run = open_for_study(folder, o.weights, has_sequences);
-  const nn::Task& task = *run->task;
+  const lab::Task& task = *run->task;
   if (o.has_prompt && o.has_sample)
     usage_error("--prompt and --sample both select a sequence; give only one of them");
   if (o.has_sample && o.sample >= task.evaluation_size())
     usage_error("--sample: needs 0 to {}, got {}", task.evaluation_size() - 1, o.sample);
   nn::Generator generator(1);
-  const nn::Batch sequence = o.has_prompt   ? task.prompt(o.prompt)
-                             : o.has_sample ? without_padding(task.evaluation(o.sample, 1))
-                                            : task.example(generator);
+  const lab::Batch sequence = o.has_prompt   ? task.prompt(o.prompt)
+                              : o.has_sample ? without_padding(task.evaluation(o.sample, 1))
+                                             : task.example(generator);
   const std::int64_t length = sequence.inputs.numel();
   if (length > task.info().context)
     usage_error("--prompt: {} tokens, but at most {} are possible; shorten it", length,
@@ -57,9 +57,9 @@ Subject chosen_subject(const StudyOptions& o) {
 
 // Writes the arrays with their descriptions. A key of the metadata "schema" is the end of an
 // array's name. A gradient, whose name is the array's name and "_grad", has no entry of its own.
-void save_arrays(const std::string& file, const Subject& s, const nn::Study& study) {
+void save_arrays(const std::string& file, const Subject& s, const lab::Study& study) {
   nn::Json schema = nn::Json::object();
-  for (const nn::ArrayQuantity& q : nn::array_quantities())
+  for (const lab::ArrayQuantity& q : lab::array_quantities())
     schema.append(std::string(q.site),
                   nn::Json::object({{"title", q.title}, {"shape", q.shape}, {"what", q.what}}));
   std::map<std::string, std::string> metadata = s.texts.metadata();
@@ -93,7 +93,7 @@ void set_keys(Out& out, StudyContext& c, const std::vector<Section>& sections,
   const std::string not_measured = c.not_measured();
   out.set("not_measured", not_measured.empty() ? Value() : Value(not_measured));
   Value sample, donors = Value::array();
-  if (const nn::ComponentStudy* m = c.components()) {
+  if (const lab::ComponentStudy* m = c.components()) {
     for (const nn::Tensor& rows : c.task_sample()->donors.rows)
       donors.push_back(rows.to_vector<std::int64_t>());
     sample = Value::object({{"sequences", m->value.sequences},
@@ -143,7 +143,7 @@ Out study_one(const StudyOptions& o) {
   const std::string arrays = out.file("arrays.safetensors").string();
   // The arrays take hundreds of megabytes for 8 layers and 512 tokens, so a thread writes them. If
   // it cannot be started, get() does the work.
-  const nn::Study& study = context.study();
+  const lab::Study& study = context.study();
   auto saved = std::async([&] { save_arrays(arrays, s, study); });
   // First those that are asked for, whose options may have errors that only their run finds.
   std::map<std::size_t, Section> found;

@@ -80,23 +80,23 @@ void add_study_settings(Command& c, StudyOptions& o) {
   for (const Analysis* analysis : kAnalyses) sections.emplace_back(analysis->key);
   c.add("Options",
         {run_setting(o.run),
-         nn::Setting("prompt", o.prompt, "TEXT", "the sequence").shows("the task's example"),
-         nn::Setting("sample", o.sample, {0}, "the sequence, by its index in the evaluation set")
+         lab::Setting("prompt", o.prompt, "TEXT", "the sequence").shows("the task's example"),
+         lab::Setting("sample", o.sample, {0}, "the sequence, by its index in the evaluation set")
              .shows(""),
-         nn::Setting("of", o.of, "WHAT",
-                     "objective L: logprob (of the right tokens), loss, logprob:C, logit:C (minus "
-                     "the mean logit) or diff:A-B")
+         lab::Setting("of", o.of, "WHAT",
+                      "objective L: logprob (of the right tokens), loss, logprob:C, logit:C (minus "
+                      "the mean logit) or diff:A-B")
              .shows("logprob; for a prompt, that of its answer"),
-         nn::Setting("at", o.at, "POS,...", "positions of L, from 0; BOS counts")
+         lab::Setting("at", o.at, "POS,...", "positions of L, from 0; BOS counts")
              .shows("all that count in the accuracy; for tokens the last"),
-         nn::Setting("out", o.out, "DIR", "directory for the files")
+         lab::Setting("out", o.out, "DIR", "directory for the files")
              .shows("study in the run, then study-2, ..."),
          format_setting(o.formats),
          {"weights", o.weights, "FILE", "weights file inside the run directory"},
-         nn::Setting("show", o.show, sections,
-                     "sections that text prints, at most 24 rows of a table, or all")
+         lab::Setting("show", o.show, sections,
+                      "sections that text prints, at most 24 rows of a table, or all")
              .shows("those whose options are given")});
-  c.mark(&nn::Setting::may_be_empty, {"prompt"});
+  c.mark(&lab::Setting::may_be_empty, {"prompt"});
   c.add("Heads",
         {{"ablate", o.ablate, "HEADS",
           "measures L without these heads and MLPs together, such as L0MLP,L1H0; all: measures "
@@ -107,8 +107,8 @@ void add_study_settings(Command& c, StudyOptions& o) {
          {"ablation", o.ablation,
           "replacement of --ablate and --keep: the output on a donor, zero, or the mean at the "
           "position"},
-         nn::Setting("samples", o.samples, {1, 1 << 16},
-                     "number of evaluation sequences for effects; at least 5")
+         lab::Setting("samples", o.samples, {1, 1 << 16},
+                      "number of evaluation sequences for effects; at least 5")
              .shows("32, or until 4,096 positions count, at most 512"),
          {"block", o.block, "CELLS",
           "measures L if queries cannot attend to keys, such as L1H0[5,3] (query 5, key 3) or "
@@ -127,8 +127,8 @@ void add_study_settings(Command& c, StudyOptions& o) {
         "induction"}});
   c.add("Time", {{"over-time", o.over_time, "studies every checkpoint of the run"}});
   c.add_common(Command::kThreads | Command::kJson);
-  c.mark(&nn::Setting::common, {"run", "prompt", "sample", "of", "at", "out", "show", "ablate",
-                                "keep", "samples", "over-time"});
+  c.mark(&lab::Setting::common, {"run", "prompt", "sample", "of", "at", "out", "show", "ablate",
+                                 "keep", "samples", "over-time"});
 }
 
 }  // namespace heed

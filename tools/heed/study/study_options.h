@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "nn/run/run_folder.h"
-#include "nn/study/ablation.h"
+#include "nn/lab/run/run_folder.h"
+#include "nn/lab/study/ablation.h"
 #include "tools/heed/command_line/command.h"
 
 namespace heed {
@@ -14,11 +14,11 @@ namespace heed {
 /// Options of heed study. An empty text means that the option is not given, unless a member states
 /// something else.
 struct StudyOptions {
-  std::string run, weights = nn::RunFolder::kState, prompt, of, at, out;
+  std::string run, weights = lab::RunFolder::kState, prompt, of, at, out;
   std::vector<std::string> formats, show;
   std::int64_t sample = 0;   ///< index of the sequence shown, if has_sample is true
   std::int64_t samples = 0;  ///< number of sequences; 0: the default
-  nn::Ablation ablation = nn::Ablation::kResample;
+  lab::Ablation ablation = lab::Ablation::kResample;
   std::string ablate, keep;  ///< components; `ablate` may be "all"
   std::string edge, block;   ///< edges, cells
   std::string corrupt, pairs, corruption;

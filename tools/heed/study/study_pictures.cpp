@@ -20,7 +20,7 @@ std::string short_objective(const std::string& words) {
 
 }  // namespace
 
-plot::HeatmapGrid study_grid(const nn::MapQuantity& quantity, const std::vector<nn::Tensor>& maps,
+plot::HeatmapGrid study_grid(const lab::MapQuantity& quantity, const std::vector<nn::Tensor>& maps,
                              const std::vector<nn::Tensor>& scores, const StudyTexts& texts) {
   constexpr std::int64_t kLongest = 128, kMost = 112;  // tokens; blocks of a longer sequence
   const std::int64_t length = std::ssize(texts.tokens),
@@ -35,14 +35,14 @@ plot::HeatmapGrid study_grid(const nn::MapQuantity& quantity, const std::vector<
     grid.caption += fmt::format(
         " A cell covers {0} x {0} tokens: the value with the largest magnitude.", block);
   grid.value_name = quantity.value_name;
-  if (quantity.values == &nn::LayerStudy::pattern) grid.limit = 1;
+  if (quantity.values == &lab::LayerStudy::pattern) grid.limit = 1;
   return grid;
 }
 
-std::vector<Picture> map_pictures(const nn::Study& study, const StudyTexts& texts) {
-  const auto scores = study.by_layer(&nn::LayerStudy::scores);
+std::vector<Picture> map_pictures(const lab::Study& study, const StudyTexts& texts) {
+  const auto scores = study.by_layer(&lab::LayerStudy::scores);
   std::vector<Picture> pictures;
-  for (const nn::MapQuantity& q : nn::map_quantities())
+  for (const lab::MapQuantity& q : lab::map_quantities())
     pictures.push_back({std::string(q.file), study_grid(q, study.by_layer(q.values), scores, texts),
                         fmt::format("Run {}, task {}; L is {}. {}", texts.run, texts.task,
                                     texts.objective, q.what)});

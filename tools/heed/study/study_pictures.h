@@ -16,10 +16,10 @@ namespace heed {
 /// tensor [1, H, T, T] for each layer. A cell whose score is -inf is masked. In a long sequence, a
 /// cell is a block of tokens. The scale of attention weights ends at 1, any other scale
 /// at the largest magnitude over the unmasked cells of all heads.
-plot::HeatmapGrid study_grid(const nn::MapQuantity& quantity, const std::vector<nn::Tensor>& maps,
+plot::HeatmapGrid study_grid(const lab::MapQuantity& quantity, const std::vector<nn::Tensor>& maps,
                              const std::vector<nn::Tensor>& scores, const StudyTexts& texts);
 
 /// Returns the pictures of the maps: weights.png, dA.png, dS.png and so on.
-std::vector<Picture> map_pictures(const nn::Study& study, const StudyTexts& texts);
+std::vector<Picture> map_pictures(const lab::Study& study, const StudyTexts& texts);
 
 }  // namespace heed

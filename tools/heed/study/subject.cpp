@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "autograd/base/text.h"
-#include "nn/study/forward_passes.h"
+#include "nn/lab/study/forward_passes.h"
 #include "tools/heed/find_run.h"
 #include "tools/heed/report/out.h"
 #include "tools/heed/report/output.h"
@@ -16,13 +16,13 @@ namespace {
 
 // The texts of a kind of objective.
 struct ObjectiveTexts {
-  nn::Objective::Kind kind;
+  lab::Objective::Kind kind;
   std::string_view of;               // value of --of; the tokens follow a colon
   std::string_view name;             // short; tokens follow a colon
   std::string_view words;            // {0} and {1}: tokens; {2}: positions
   std::string_view everywhere = {};  // {2} if the positions are not given
 };
-using O = nn::Objective;
+using O = lab::Objective;
 constexpr ObjectiveTexts kObjectives[] = {
     {O::kLoss, "loss", "the loss", "the loss of the right tokens, {2}",
      "mean over those that the accuracy counts"},
@@ -46,7 +46,7 @@ std::string positions_text(const std::vector<std::int64_t>& positions) {
 
 // Returns the id of the token that --of gives as `symbol`. Throws UsageError if the model does not
 // predict such a token.
-std::int64_t token_of(const nn::TaskInfo& info, const std::string& symbol) {
+std::int64_t token_of(const lab::TaskInfo& info, const std::string& symbol) {
   const auto token = info.vocabulary.find(symbol);
   if (token && *token < info.classes) return *token;
   usage_error("--of: '{}' is not one token that the model predicts; it predicts {}", symbol,
@@ -70,26 +70,26 @@ std::vector<std::int64_t> positions_of(const std::string& text, std::int64_t len
 
 }  // namespace
 
-std::shared_ptr<nn::LoadedRun> open_for_study(const std::filesystem::path& folder,
-                                              const std::string& weights, bool& has_sequences) {
+std::shared_ptr<lab::LoadedRun> open_for_study(const std::filesystem::path& folder,
+                                               const std::string& weights, bool& has_sequences) {
   try {
-    auto run = std::make_shared<nn::LoadedRun>(open_run(folder, weights, nn::Use::kSequences));
+    auto run = std::make_shared<lab::LoadedRun>(open_run(folder, weights, lab::Use::kSequences));
     has_sequences = true;
     return run;
-  } catch (const nn::TextError&) {
+  } catch (const lab::TextError&) {
     if (has_sequences) throw;
-    return std::make_shared<nn::LoadedRun>(open_run(folder, weights, nn::Use::kPrompts));
+    return std::make_shared<lab::LoadedRun>(open_run(folder, weights, lab::Use::kPrompts));
   }
 }
 
-nn::Objective parse_objective(const std::string& of, const std::string& at,
-                              const nn::TaskInfo& info, std::int64_t length) {
+lab::Objective parse_objective(const std::string& of, const std::string& at,
+                               const lab::TaskInfo& info, std::int64_t length) {
   if (of == "margin")
     usage_error(
         "--of: margin was removed, because its rival is the model's own wrong answer; use logprob, "
         "or "
         "diff:A-B for two named tokens");
-  nn::Objective o;
+  lab::Objective o;
   if (!at.empty()) o.positions = positions_of(at, length);
   std::string first, second;  // tokens
   for (const ObjectiveTexts& t : kObjectives) {
@@ -116,7 +116,7 @@ nn::Objective parse_objective(const std::string& of, const std::string& at,
   return o;
 }
 
-std::string objective_description(const nn::Objective& o, const nn::Vocabulary& vocabulary) {
+std::string objective_description(const lab::Objective& o, const lab::Vocabulary& vocabulary) {
   const ObjectiveTexts& texts = texts_of(o.kind);
   std::string where = (o.positions.size() == 1 ? "at position " : "mean over positions ") +
                       positions_text(o.positions);
@@ -125,14 +125,14 @@ std::string objective_description(const nn::Objective& o, const nn::Vocabulary& 
   return fmt::format(fmt::runtime(texts.words), token(o.a), token(o.b), where);
 }
 
-std::string objective_text(const nn::Objective& o, const nn::TaskInfo& info) {
+std::string objective_text(const lab::Objective& o, const lab::TaskInfo& info) {
   std::string name(texts_of(o.kind).name);
   if (name.ends_with(':')) name += info.vocabulary.label(o.a);
   if (o.kind == O::kDifference) name += "-" + info.vocabulary.label(o.b);
   return o.positions.empty() ? name : name + " at " + positions_text(o.positions);
 }
 
-const char* effect_unit(const nn::Objective& o) { return o.is_linear() ? "logits" : "nats"; }
+const char* effect_unit(const lab::Objective& o) { return o.is_linear() ? "logits" : "nats"; }
 
 std::map<std::string, std::string> StudyTexts::metadata() const {
   return {{"run", run},
@@ -141,8 +141,8 @@ std::map<std::string, std::string> StudyTexts::metadata() const {
           {"labels", nn::Json(tokens).dump()}};
 }
 
-Subject::Subject(const std::filesystem::path& folder, std::shared_ptr<const nn::LoadedRun> run_,
-                 nn::Batch sequence_, const nn::Objective& objective_)
+Subject::Subject(const std::filesystem::path& folder, std::shared_ptr<const lab::LoadedRun> run_,
+                 lab::Batch sequence_, const lab::Objective& objective_)
     : run(std::move(run_)),
       sequence(std::move(sequence_)),
       objective(objective_),
@@ -157,9 +157,9 @@ std::string Subject::text() const {
   return info().vocabulary.decode(sequence.inputs.to_vector<std::int64_t>());
 }
 
-nn::Study Subject::study() const {
-  nn::Study study = nn::study(model(), sequence, objective);
-  nn::check_finite(study.value, "study", "L");
+lab::Study Subject::study() const {
+  lab::Study study = lab::study(model(), sequence, objective);
+  lab::check_finite(study.value, "study", "L");
   return study;
 }
 

@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "nn/run/run_folder.h"
-#include "nn/study/forward_passes.h"
-#include "nn/study/study.h"
+#include "nn/lab/run/run_folder.h"
+#include "nn/lab/study/forward_passes.h"
+#include "nn/lab/study/study.h"
 #include "tools/heed/pictures.h"
 #include "tools/plot/text.h"
 
@@ -34,19 +34,19 @@ struct StudyTexts {
 /// A run, a sequence and an objective L.
 struct Subject {
   /// `sequence` is a batch of one sequence [1, T] of the run's task.
-  Subject(const std::filesystem::path& folder, std::shared_ptr<const nn::LoadedRun> run,
-          nn::Batch sequence, const nn::Objective& objective);
+  Subject(const std::filesystem::path& folder, std::shared_ptr<const lab::LoadedRun> run,
+          lab::Batch sequence, const lab::Objective& objective);
 
-  std::shared_ptr<const nn::LoadedRun> run;
-  nn::Batch sequence;  ///< [1, T]
+  std::shared_ptr<const lab::LoadedRun> run;
+  lab::Batch sequence;  ///< [1, T]
   /// False if the text of the run is not available, so that the task has no other sequences.
   bool has_sequences = true;
-  nn::Objective objective;
+  lab::Objective objective;
   PictureSource source;  ///< source.run is the path of the run as the user gave it
   StudyTexts texts;
 
   const nn::Transformer& model() const { return run->model; }
-  const nn::TaskInfo& info() const { return run->task->info(); }
+  const lab::TaskInfo& info() const { return run->task->info(); }
   std::string folder() const { return source.run.string(); }
   /// Returns a short description of L: "diff:c-d at 5", or "the loss at 5".
   std::string objective_text() const;
@@ -59,27 +59,27 @@ struct Subject {
     return nn::parse_components(option, text, o.layers, o.attention.heads, o.mlp);
   }
   /// Runs the model on the sequence.
-  nn::BaseRun base() const { return nn::BaseRun(model(), sequence, objective); }
+  lab::BaseRun base() const { return lab::BaseRun(model(), sequence, objective); }
   /// Runs the model forward and backward. Throws NumericError if L is not finite.
-  nn::Study study() const;
+  lab::Study study() const;
 };
 
-/// Opens a run. If the text of the run is not available (nn::TextError) and `has_sequences` is
+/// Opens a run. If the text of the run is not available (lab::TextError) and `has_sequences` is
 /// false, opens it for prompts alone. Sets `has_sequences` to whether it has the text. Throws the
 /// other errors of RunFolder::open().
-std::shared_ptr<nn::LoadedRun> open_for_study(const std::filesystem::path& folder,
-                                              const std::string& weights, bool& has_sequences);
+std::shared_ptr<lab::LoadedRun> open_for_study(const std::filesystem::path& folder,
+                                               const std::string& weights, bool& has_sequences);
 /// Parses `of` (loss, logprob, logprob:C, logit:C or diff:A-B), the value of --of, and `at`
 /// (positions such as "3" or "3,5", or ""), the value of --at. The tokens A, B and C may be '-'.
 /// `length` is the length of the sequence. Throws UsageError for any other text, for a token that
 /// the model does not predict, and for a position outside of the sequence.
-nn::Objective parse_objective(const std::string& of, const std::string& at,
-                              const nn::TaskInfo& info, std::int64_t length);
+lab::Objective parse_objective(const std::string& of, const std::string& at,
+                               const lab::TaskInfo& info, std::int64_t length);
 /// Returns a description of L in words: "the logit of c minus that of d, at position 5".
-std::string objective_description(const nn::Objective& o, const nn::Vocabulary& vocabulary);
+std::string objective_description(const lab::Objective& o, const lab::Vocabulary& vocabulary);
 /// Returns a short description of L: "diff:c-d at 5", or "the loss at 5".
-std::string objective_text(const nn::Objective& o, const nn::TaskInfo& info);
+std::string objective_text(const lab::Objective& o, const lab::TaskInfo& info);
 /// Returns the unit of L and its changes: "logits" or "nats".
-const char* effect_unit(const nn::Objective& objective);
+const char* effect_unit(const lab::Objective& objective);
 
 }  // namespace heed

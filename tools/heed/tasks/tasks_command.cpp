@@ -4,8 +4,8 @@
 #include <cmath>
 
 #include "autograd/base/text.h"
-#include "nn/tasks/parameters.h"
-#include "nn/train/config.h"
+#include "nn/lab/tasks/parameters.h"
+#include "nn/lab/train/config.h"
 #include "tools/heed/commands.h"
 #include "tools/heed/report/output.h"
 
@@ -28,8 +28,8 @@ std::string nats(double loss) {
 // Returns the names of the presets for the task. The first one has the name of the task.
 std::vector<std::string> presets_of(const std::string& task) {
   std::vector<std::string> names = {task};
-  for (const std::string& name : nn::preset_names())
-    if (name != task && nn::preset(name).task == task) names.push_back(name);
+  for (const std::string& name : lab::preset_names())
+    if (name != task && lab::preset(name).task == task) names.push_back(name);
   return names;
 }
 
@@ -37,7 +37,7 @@ constexpr const char* kSummaryKeys =
     "task description vocabulary symbols context optimal_loss references accuracy steps "
     "expected_seconds";
 
-Value summary(const std::string& name, const nn::TaskInfo& info) {
+Value summary(const std::string& name, const lab::TaskInfo& info) {
   return Value::object({{"task", name},
                         {"description", info.description},
                         {"vocabulary", info.vocabulary.size()},
@@ -46,19 +46,19 @@ Value summary(const std::string& name, const nn::TaskInfo& info) {
                         {"optimal_loss", info.optimal},
                         {"references", info.references},
                         {"accuracy", info.accuracy},
-                        {"steps", nn::preset(name).steps},
-                        {"expected_seconds", nn::preset_seconds(name)}});
+                        {"steps", lab::preset(name).steps},
+                        {"expected_seconds", lab::preset_seconds(name)}});
 }
 
 Out list_tasks() {
   Out out;
   Value tasks = Value::array();
-  for (const std::string& name : nn::task_names()) {
-    const auto task = nn::make_task(name);
-    const nn::TaskInfo& info = task->info();
+  for (const std::string& name : lab::task_names()) {
+    const auto task = lab::make_task(name);
+    const lab::TaskInfo& info = task->info();
     tasks.push_back(summary(name, info));
     out.text("{:<10} optimal loss {} nats per token, {} on 2 cores", name, nats(info.optimal),
-             about(nn::preset_seconds(name)));
+             about(lab::preset_seconds(name)));
     out.text("  {}", info.description);
   }
   out.set("tasks", tasks);
@@ -66,7 +66,7 @@ Out list_tasks() {
   out.text(
       "\nheed tasks NAME describes a task or a preset, heed train NAME trains a model on a task.");
   out.text("A text file: heed train --text FILE; {} on 2 cores", about(kTextSeconds));
-  out.text("Presets: {}", heed::join(nn::preset_names()));
+  out.text("Presets: {}", heed::join(lab::preset_names()));
   return out;
 }
 
@@ -76,36 +76,36 @@ struct ExampleText {
   std::string inputs, targets, counted;
 };
 
-ExampleText example_text(const nn::Task& task) {
+ExampleText example_text(const lab::Task& task) {
   nn::Generator g(1);
-  const nn::Batch batch = task.example(g);
-  const nn::Vocabulary& vocabulary = task.info().vocabulary;
+  const lab::Batch batch = task.example(g);
+  const lab::Vocabulary& vocabulary = task.info().vocabulary;
   const auto targets = batch.targets.to_vector<std::int64_t>();
   const auto counted = batch.counted.to_vector<bool>();
   ExampleText s;
   s.inputs = vocabulary.decode(batch.inputs.to_vector<std::int64_t>());
   for (std::size_t t = 0; t < targets.size(); ++t) {
-    s.targets += targets[t] == nn::kIgnored ? "·" : vocabulary.decode({&targets[t], 1});
+    s.targets += targets[t] == lab::kIgnored ? "·" : vocabulary.decode({&targets[t], 1});
     s.counted += counted[t] ? '*' : ' ';
   }
   return s;
 }
 
 std::string recipe_text(const std::string& preset, const std::string& task) {
-  const nn::RunConfig c = nn::preset(preset);
+  const lab::RunConfig c = lab::preset(preset);
   std::string how = preset == task ? "heed train " + task : "heed train --preset " + preset;
-  if (nn::learns_file(c)) how += fmt::format(" --{} FILE", c.task);
+  if (lab::learns_file(c)) how += fmt::format(" --{} FILE", c.task);
   for (const auto& [key, value] : c.task_parameters)
     how += fmt::format(" (--task-{} {})", key, value);
   return fmt::format("{}: {} on 2 cores\n    {}, {}, d-model {}; {} of {} x {} tokens, lr {:g}",
-                     how, about(nn::preset_seconds(preset)), counted(c.model.layers, "layer"),
+                     how, about(lab::preset_seconds(preset)), counted(c.model.layers, "layer"),
                      counted(c.model.attention.heads, "head"), c.model.attention.d_model,
                      counted(c.steps, "step"), c.batch, c.model.context, c.lr);
 }
 
-void add_description(Out& out, const std::string& name, const nn::Task& task,
+void add_description(Out& out, const std::string& name, const lab::Task& task,
                      const ExampleText& example) {
-  const nn::TaskInfo& info = task.info();
+  const lab::TaskInfo& info = task.info();
   out.text("{}: {}\n", name, info.description);
   out.text("a sequence has {} tokens of {}", info.context, info.vocabulary.summary());
   out.block(fmt::format("  read     {}\n  predict  {}\n  counted  {}\n\n", example.inputs,
@@ -118,15 +118,15 @@ void add_description(Out& out, const std::string& name, const nn::Task& task,
     out.text("  {}: {:.2f} %", reference, 100 * share);
   out.text("source    {}", info.source);
   out.text("prompt    {}\n\nparameters", with_options(info.prompt));
-  for (const nn::Setting& p : nn::task_maker(name).parameters)
+  for (const lab::Setting& p : lab::task_maker(name).parameters)
     out.text("  --task-{} {}\n      {}", p.key, p.unit, p.description());
   out.text("  --context N\n      tokens of a sequence (default: {})\n\nrecipes", info.context);
   for (const std::string& preset : presets_of(name)) out.text("  {}", recipe_text(preset, name));
 }
 
 Out describe_task(const std::string& name) {
-  const auto task = nn::make_task(name);
-  const nn::TaskInfo& info = task->info();
+  const auto task = lab::make_task(name);
+  const lab::TaskInfo& info = task->info();
   const ExampleText example = example_text(*task);
   Out out;
   out.set_all(summary(name, info));
@@ -138,8 +138,8 @@ Out describe_task(const std::string& name) {
                                     {"targets", example.targets},
                                     {"counted", example.counted}}));
   Value parameters = Value::array();
-  const nn::TaskMaker maker = nn::task_maker(name);
-  for (const nn::Setting& p : maker.parameters)
+  const lab::TaskMaker maker = lab::task_maker(name);
+  for (const lab::Setting& p : maker.parameters)
     parameters.push_back(Value::object(
         {{"option", "--task-" + p.key}, {"default", p.get()}, {"help", p.description()}}));
   out.set("parameters", parameters);
@@ -154,7 +154,7 @@ Out describe_file_task(const std::string& name) {
   const std::string what =
       lines ? "each line of your file is a sequence; a tenth of them, at most 1000, is held out"
             : "the next character of your file; the last tenth of the file is held out";
-  const std::string preset = nn::preset_of(name);
+  const std::string preset = lab::preset_of(name);
   Out out;
   out.set("task", name);
   out.set("description", what);
@@ -173,14 +173,14 @@ Out describe_file_task(const std::string& name) {
 
 // Lists the settings of a preset that differ from the default values.
 Out describe_preset(const std::string& name) {
-  nn::RunConfig preset = nn::preset(name), none;
+  lab::RunConfig preset = lab::preset(name), none;
   Out out;
   out.set("preset", name);
   out.text("{}\n\nvalues that are not the defaults of heed train:\n",
            recipe_text(name, preset.task));
   Value settings = Value::array();
   std::vector<Cells> rows;
-  const std::vector<nn::Setting> ours = preset.settings(), defaults = none.settings();
+  const std::vector<lab::Setting> ours = preset.settings(), defaults = none.settings();
   for (std::size_t i = 0; i < ours.size(); ++i)
     if (ours[i].get() != defaults[i].get()) {
       settings.push_back(Value::object({{"key", ours[i].key}, {"value", ours[i].get()}}));
@@ -197,7 +197,7 @@ void tasks_command(Command& c) {
   c.name = "tasks", c.what = "list the built-in tasks, or describe one, or a preset";
   c.examples = "  heed tasks\n  heed tasks induction\n  heed tasks chargpt";
   auto task = std::make_shared<std::string>();
-  std::vector<std::string> names = nn::task_names(), presets = nn::preset_names();
+  std::vector<std::string> names = lab::task_names(), presets = lab::preset_names();
   std::erase_if(presets, [&](const std::string& p) { return std::ranges::count(names, p) > 0; });
   names.insert(names.end(), {"text", "lines"});
   names.insert(names.end(), presets.begin(), presets.end());

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "nn/train/cost/memory.h"
-#include "nn/train/cost/model_cost.h"
+#include "nn/lab/train/cost/memory.h"
+#include "nn/lab/train/cost/model_cost.h"
 #include "tools/heed/commands.h"
 #include "tools/heed/find_run.h"
 #include "tools/heed/ranks.h"
@@ -17,7 +17,7 @@ namespace heed {
 namespace {
 
 struct TrainArguments {
-  nn::RunConfig config;
+  lab::RunConfig config;
   std::string preset, out, resume;
   bool overwrite = false, print_config = false;
   TrainOptions run;
@@ -28,17 +28,17 @@ constexpr const char* kResumedOptions[] = {"accumulate", "steps",    "eval-every
                                            "save-every", "patience", "target-loss", "sample-every"};
 
 // Applies to `trainer` the settings that were given together with --resume.
-void apply_resume_settings(nn::Trainer& trainer, const Command& c) {
-  nn::RunConfig changed = trainer.config();
-  const std::vector<nn::Setting> settings = changed.settings();
+void apply_resume_settings(lab::Trainer& trainer, const Command& c) {
+  lab::RunConfig changed = trainer.config();
+  const std::vector<lab::Setting> settings = changed.settings();
   for (const char* key : kResumedOptions)
-    if (c.given(key)) nn::find_setting(settings, key)->set(key, c.text(key));
+    if (c.given(key)) lab::find_setting(settings, key)->set(key, c.text(key));
   trainer.set(changed);
 }
 
 // Returns "" if training goes on: if steps or the final evaluation are missing. Otherwise returns
 // the reason why nothing is missing, and what to do instead.
-std::string nothing_to_do(const nn::RunFolder& folder, bool finished, const nn::Trainer& trainer,
+std::string nothing_to_do(const lab::RunFolder& folder, bool finished, const lab::Trainer& trainer,
                           const Command& c) {
   const std::string run = folder.text(), reason = trainer.stop_reason();
   const std::int64_t done = trainer.steps_done;
@@ -54,7 +54,7 @@ std::string nothing_to_do(const nn::RunFolder& folder, bool finished, const nn::
       done, reason, reason.substr(0, reason.find(':')));
 }
 
-void warn_without_lock(const nn::LockedFolder& folder) {
+void warn_without_lock(const lab::LockedFolder& folder) {
   if (!folder.is_locked())
     print_error(
         fmt::format("warning: this file system has no flock; a second process that writes "
@@ -63,8 +63,8 @@ void warn_without_lock(const nn::LockedFolder& folder) {
 }
 
 // Throws UsageError if a moved file is given as --text but the run learns lines, or the reverse.
-void check_moved(const nn::RunConfig& saved, const Command& c) {
-  if (!nn::learns_file(saved)) return;  // RunFolder::load() rejects the file
+void check_moved(const lab::RunConfig& saved, const Command& c) {
+  if (!lab::learns_file(saved)) return;  // RunFolder::load() rejects the file
   const bool lines = !saved.lines.empty();
   if (const char* wrong = lines ? "text" : "lines"; c.given(wrong))
     usage_error("--{}: the run in {} learns {}; use --{}", wrong, c.text("resume"),
@@ -73,27 +73,27 @@ void check_moved(const nn::RunConfig& saved, const Command& c) {
 
 Out resume(TrainArguments& a, const Command& c) {
   const std::string moved = c.text(c.given("lines") ? "lines" : "text");
-  if (!moved.empty()) check_moved(nn::RunFolder(find_run(a.resume)).config(), c);
+  if (!moved.empty()) check_moved(lab::RunFolder(find_run(a.resume)).config(), c);
   a.run.ranks = join_ranks(!c.given("threads"));
   if (a.run.ranks && a.run.ranks->rank() > 0)
     return work_as_rank(*a.run.ranks, [&] {
-      const nn::RunFolder folder(find_run(a.resume));
-      nn::Trainer trainer = nn::Trainer::from(folder.load(moved));
+      const lab::RunFolder folder(find_run(a.resume));
+      lab::Trainer trainer = lab::Trainer::from(folder.load(moved));
       apply_resume_settings(trainer, c);
       return trainer;
     });
-  nn::LockedFolder locked(find_run(a.resume));
-  const nn::RunFolder folder(locked.path());
+  lab::LockedFolder locked(find_run(a.resume));
+  const lab::RunFolder folder(locked.path());
   warn_without_lock(locked);
   Progress progress(a.run.quiet);
   progress.at_work("Reading " + folder.text());
   std::vector<std::string> warnings;
-  nn::Snapshot snapshot = folder.load(moved, &warnings);
-  nn::RunFolder::remove_temporaries(locked);
-  nn::Trainer trainer = nn::Trainer::from(snapshot);
+  lab::Snapshot snapshot = folder.load(moved, &warnings);
+  lab::RunFolder::remove_temporaries(locked);
+  lab::Trainer trainer = lab::Trainer::from(snapshot);
   progress.clear();
   for (const std::string& warning : warnings) print_error("warning: " + warning);
-  const nn::RunConfig saved = trainer.config();
+  const lab::RunConfig saved = trainer.config();
   if (c.given("steps") && a.config.steps < saved.steps && trainer.steps_done < saved.steps)
     usage_error(
         "--steps {3} is less than the {2} steps of {0}, which is at step {1}; give at least {2}, "
@@ -115,8 +115,8 @@ Out resume(TrainArguments& a, const Command& c) {
     out.fail(kOk, folder.text() + ": saved the new path of its text");
     return out;
   }
-  const nn::RunConfig& config = trainer.config();
-  const std::int64_t end = nn::schedule(config).total_steps;
+  const lab::RunConfig& config = trainer.config();
+  const std::int64_t end = lab::schedule(config).total_steps;
   if (config.schedule != nn::Decay::kConstant && config.steps > end && config.warmup <= end)
     print_error(
         fmt::format("warning: the {} schedule still ends at step {}; later steps use min-lr {}",
@@ -126,39 +126,40 @@ Out resume(TrainArguments& a, const Command& c) {
 }
 
 Out new_run(TrainArguments& a, const Command& c) {
-  const nn::RunConfig& config = a.config;
+  const lab::RunConfig& config = a.config;
   a.run.ranks = join_ranks(!c.given("threads"),
                            config.shards > 0 ? std::max(config.shards, config.accumulate) : 0);
   if (a.run.ranks && a.run.ranks->rank() > 0)
-    return work_as_rank(*a.run.ranks, [&] { return nn::Trainer(config); });
+    return work_as_rank(*a.run.ranks, [&] { return lab::Trainer(config); });
   if (!a.out.empty() && !config.from.empty()) {
     const std::string inside = (std::filesystem::absolute(a.out) / "").lexically_normal().string();
     if (std::filesystem::absolute(config.from).lexically_normal().string().starts_with(inside))
       usage_error("--from {} is inside --out {}, which the new run replaces; choose another --out",
                   config.from, a.out);
   }
-  std::optional<nn::LockedFolder> folder;
+  std::optional<lab::LockedFolder> folder;
   if (!a.out.empty()) folder.emplace(open_out(a.out, a.overwrite));  // before the work
   Progress progress(a.run.quiet);
   progress.at_work("Reading the data and creating the model");
-  nn::Trainer trainer(config);
+  lab::Trainer trainer(config);
   progress.clear();
   print_note(*trainer.task);
   lead_ranks(trainer, a.run.ranks);  // may fail, so it comes before the run directory
-  if (!folder) folder.emplace(nn::RunFolder::make_next(config.task));
+  if (!folder) folder.emplace(lab::RunFolder::make_next(config.task));
   warn_without_lock(*folder);
   return train_run(trainer, std::move(*folder), a.run);
 }
 
-Out print_config(const nn::RunConfig& config) {
-  const nn::Trainer t(config);
+Out print_config(const lab::RunConfig& config) {
+  const lab::Trainer t(config);
   const nn::Transformer::Options& o = t.model.options;
   Out out;
-  out.block(nn::to_toml(nn::effective(config),
-                        {fmt::format("{}, {} FLOP per token, at least {} of memory",
-                                     counted(nn::count_parameters(t.model), "parameter"),
-                                     si_text(nn::flops_per_token(t.model)),
-                                     bytes_text(nn::run_bytes(t.config(), o.vocab, o.classes)))}));
+  out.block(
+      lab::to_toml(lab::effective(config),
+                   {fmt::format("{}, {} FLOP per token, at least {} of memory",
+                                counted(nn::count_parameters(t.model), "parameter"),
+                                si_text(lab::flops_per_token(t.model)),
+                                bytes_text(lab::run_bytes(t.config(), o.vocab, o.classes)))}));
   return out;
 }
 
@@ -202,10 +203,10 @@ the task and the data of the source. The model must know the symbols of the data
 void add_settings(Command& c, const std::shared_ptr<TrainArguments>& a) {
   c.arguments = 1;
   c.settings = recipe_settings(a->config, a->preset);
-  nn::Setting overwrite("overwrite", a->overwrite, "replace the run in --out");
+  lab::Setting overwrite("overwrite", a->overwrite, "replace the run in --out");
   overwrite.need = {"--out DIR", [a] { return !a->out.empty(); }};
   c.add("Output",
-        {nn::Setting("out", a->out, "DIR", "run directory").shows("the next free runs/TASK-N"),
+        {lab::Setting("out", a->out, "DIR", "run directory").shows("the next free runs/TASK-N"),
          overwrite,
          {"resume", a->resume, "DIR", "continue a run, with the bits of a run that never stopped"},
          {"quiet", a->run.quiet, "print no progress, only warnings"}});
@@ -215,8 +216,8 @@ void add_settings(Command& c, const std::shared_ptr<TrainArguments>& a) {
           "exit; heed train --config FILE trains it"},
          {"strict", a->run.strict, "exit 3 if a parameter gets no gradient"}});
   c.add_common(Command::kConfig | Command::kThreads | Command::kJson);
-  c.mark(&nn::Setting::common, {"task", "text", "layers", "heads", "d-model", "steps", "lr", "seed",
-                                "preset", "out", "resume"});
+  c.mark(&lab::Setting::common, {"task", "text", "layers", "heads", "d-model", "steps", "lr",
+                                 "seed", "preset", "out", "resume"});
 }
 
 }  // namespace
@@ -230,7 +231,7 @@ void train_command(Command& c) {
       "  heed train --text README.md --steps 200\n"
       "  heed train induction --layers 1 --print-config\n"
       "  heed train --from runs/chain --steps 100 --lr 1e-3";
-  c.notes = fmt::format(kTrainNotes, nn::RunFolder::kConfig);
+  c.notes = fmt::format(kTrainNotes, lab::RunFolder::kConfig);
   auto a = std::make_shared<TrainArguments>();
   add_settings(c, a);
   c.set_defaults = [a](const Command& command) { a->config = chosen_preset(command); };

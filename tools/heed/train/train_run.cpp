@@ -4,9 +4,9 @@
 #include <cmath>
 
 #include "autograd/base/parallel.h"
-#include "nn/run/training_run.h"
-#include "nn/train/cost/memory.h"
-#include "nn/train/generate.h"
+#include "nn/lab/run/training_run.h"
+#include "nn/lab/train/cost/memory.h"
+#include "nn/lab/train/generate.h"
 #include "tools/heed/pictures.h"
 #include "tools/heed/report/progress.h"
 #include "tools/plot/text.h"
@@ -14,8 +14,8 @@
 namespace heed {
 
 namespace fs = std::filesystem;
-using nn::RunFolder;
-using nn::TrainingRun;
+using lab::RunFolder;
+using lab::TrainingRun;
 
 namespace {
 
@@ -64,7 +64,7 @@ std::string rate_text(double tokens_per_s) {
 }
 
 // Returns the number of training sequences in an evaluation.
-std::int64_t train_sequences(const nn::Trainer& t) {
+std::int64_t train_sequences(const lab::Trainer& t) {
   return std::min(t.config().eval_train, t.task->training_size());
 }
 
@@ -77,7 +77,7 @@ std::string step_line(const StepState& s) {
                  rate_text(s.tokens_per_s)});
 }
 
-std::string evaluation_line(const nn::Evaluation& e, double train_loss, const nn::TaskInfo& info,
+std::string evaluation_line(const lab::Evaluation& e, double train_loss, const lab::TaskInfo& info,
                             const StepState& s) {
   const double optimal = e.optimal.value_or(std::numeric_limits<double>::quiet_NaN());
   return fitted({fmt::format("step {:>4}/{}", s.report.step, s.steps),
@@ -87,8 +87,8 @@ std::string evaluation_line(const nn::Evaluation& e, double train_loss, const nn
                  left_text(s.seconds_left), rate_text(s.tokens_per_s)});
 }
 
-std::string start_line(const nn::Trainer& t) {
-  const nn::RunConfig& c = t.config();
+std::string start_line(const lab::Trainer& t) {
+  const lab::RunConfig& c = t.config();
   const int threads = autograd::num_threads();
   return fitted({"  " + counted(nn::count_parameters(t.model), "parameter"),
                  fmt::format("{} of {} x {} tokens in {}", counted(c.steps, "step"), c.batch,
@@ -96,8 +96,8 @@ std::string start_line(const nn::Trainer& t) {
                  fmt::format("seed {}", c.seed), counted(threads, "thread")});
 }
 
-std::vector<std::string> evaluation_info(const nn::Evaluation& e, const nn::Task& task) {
-  const std::int64_t all = task.evaluation_size(), at_end = nn::final_evaluation_size(task);
+std::vector<std::string> evaluation_info(const lab::Evaluation& e, const lab::Task& task) {
+  const std::int64_t all = task.evaluation_size(), at_end = lab::final_evaluation_size(task);
   const std::string end = at_end == all ? "all" : "the first " + with_commas(at_end);
   std::vector<std::string> lines = {
       e.sequences == all
@@ -120,8 +120,8 @@ std::vector<std::string> evaluation_info(const nn::Evaluation& e, const nn::Task
   return lines;
 }
 
-std::string sample_line(const nn::Trainer& t) {
-  const nn::TaskInfo& info = t.task->info();
+std::string sample_line(const lab::Trainer& t) {
+  const lab::TaskInfo& info = t.task->info();
   std::vector<std::int64_t> ids;
   if (info.stop) {
     ids = t.task->prompt("").inputs.to_vector<std::int64_t>();
@@ -133,8 +133,8 @@ std::string sample_line(const nn::Trainer& t) {
     ids.resize((ids.size() + 1) / 2);
   }
   const std::int64_t most = info.endless ? 100 : info.context + 1 - std::int64_t(ids.size());
-  nn::Generator g = nn::sample_stream(t.config().seed, t.steps_done);
-  nn::generate(t.model, std::vector(ids), most, {}, g, [&](std::int64_t id) {
+  nn::Generator g = lab::sample_stream(t.config().seed, t.steps_done);
+  lab::generate(t.model, std::vector(ids), most, {}, g, [&](std::int64_t id) {
     ids.push_back(id);
     return id != info.stop;
   });
@@ -144,9 +144,9 @@ std::string sample_line(const nn::Trainer& t) {
 namespace {
 
 // Prints progress lines to stderr, draws the pictures, and collects the result.
-class ShownRun : public nn::TrainingRun {
+class ShownRun : public lab::TrainingRun {
  public:
-  ShownRun(nn::Trainer& t, nn::LockedFolder folder, const TrainOptions& options)
+  ShownRun(lab::Trainer& t, lab::LockedFolder folder, const TrainOptions& options)
       : TrainingRun(t, std::move(folder),
                     {.strict = options.strict,
                      .notes = config_notes(),
@@ -156,8 +156,8 @@ class ShownRun : public nn::TrainingRun {
         progress_(options.quiet) {}
 
   void on_start() override {
-    nn::Trainer& t = trainer();
-    const nn::RunConfig& c = t.config();
+    lab::Trainer& t = trainer();
+    const lab::RunConfig& c = t.config();
     const std::string what = t.steps_done == 0
                                  ? "training"
                                  : fmt::format("resuming at step {} of {}", t.steps_done, c.steps);
@@ -166,7 +166,7 @@ class ShownRun : public nn::TrainingRun {
     progress_.line(start_line(t));
     if (c.warmup >= c.steps && t.steps_done < c.steps)
       progress_.line(fmt::format("  the warm-up takes {}: lr only rises, to {:.3g} instead of {:g}",
-                                 counted(c.warmup, "step"), nn::schedule(c).lr_at(c.steps - 1),
+                                 counted(c.warmup, "step"), lab::schedule(c).lr_at(c.steps - 1),
                                  c.lr));
     if (!c.from.empty()) progress_.line(fmt::format("  from {}, {}", c.from, c.from_weights));
     if (options_.ranks)
@@ -175,15 +175,15 @@ class ShownRun : public nn::TrainingRun {
     show_sample();
   }
 
-  void on_step(const nn::MetricsRow& report) override {
+  void on_step(const lab::MetricsRow& report) override {
     show_sample();
     if (progress_.is_due())
       progress_.at_work(step_line(state(report, trainer().task->info().optimal)));
   }
 
-  void on_evaluation(const nn::Evaluation& e) override {
+  void on_evaluation(const lab::Evaluation& e) override {
     if (!std::isfinite(e.loss)) return;
-    const nn::Task& task = *trainer().task;
+    const lab::Task& task = *trainer().task;
     const double train_loss = trainer().history().back().train_loss;
     if (!info_shown_) {
       for (const std::string& line : evaluation_info(e, task)) progress_.line(line);
@@ -208,7 +208,7 @@ class ShownRun : public nn::TrainingRun {
     progress_.warn("warning: " + text + " (--strict makes this an error)");
   }
 
-  void on_end(const nn::TrainingResult& result) override {
+  void on_end(const lab::TrainingResult& result) override {
     add_result(result);
     progress_.at_work("Drawing the pictures");
     std::string pictures;
@@ -216,7 +216,7 @@ class ShownRun : public nn::TrainingRun {
       if (!picture.empty()) pictures += "  " + picture.string();
     progress_.clear();
     if (!pictures.empty()) out_.text("pictures{}", pictures);
-    out_.text("memory    {} at its peak", bytes_text(nn::resident_peak()));
+    out_.text("memory    {} at its peak", bytes_text(lab::resident_peak()));
   }
 
   /// Returns the result. Call it after on_end().
@@ -238,14 +238,14 @@ class ShownRun : public nn::TrainingRun {
 
   int ranks() const { return options_.ranks ? options_.ranks->size() : 1; }
 
-  StepState state(const nn::MetricsRow& report, double optimal) const {
+  StepState state(const lab::MetricsRow& report, double optimal) const {
     return {report, trainer().config().steps, optimal, tokens_per_second(), seconds_left()};
   }
 
-  void add_result(const nn::TrainingResult& result) {
-    const nn::Trainer& t = trainer();
-    const nn::RunConfig& c = t.config();
-    const nn::Evaluation &e = *result.all, &some = *result.comparable;
+  void add_result(const lab::TrainingResult& result) {
+    const lab::Trainer& t = trainer();
+    const lab::RunConfig& c = t.config();
+    const lab::Evaluation &e = *result.all, &some = *result.comparable;
     const std::int64_t parameters = nn::count_parameters(t.model);
     const std::string part = steps() < t.steps_done ? fmt::format(", the last {}", steps()) : "";
     out_.text("{}: {}{} in {}, {} tokens/s, {}", c.task, counted(t.steps_done, "step"), part,
@@ -256,7 +256,7 @@ class ShownRun : public nn::TrainingRun {
     out_.set("seconds", result.seconds);
     out_.set("tokens_per_s", tokens_per_second());
     add_evaluation(out_, e, *t.task);
-    const nn::MetricsRow& last = t.history().back();  // NaN: not measured
+    const lab::MetricsRow& last = t.history().back();  // NaN: not measured
     out_.set("train_loss", last.train_loss);
     out_.set("train_accuracy", last.train_accuracy);
     out_.gap();
@@ -298,7 +298,7 @@ class ShownRun : public nn::TrainingRun {
     });
   }
   fs::path draw_attention_now() {
-    const nn::Trainer& t = trainer();
+    const lab::Trainer& t = trainer();
     return picture(RunFolder::kAttentionPicture, [&](const PictureSource& source) {
       return attention_picture(t.model, *t.task, t.steps_done, source);
     });
@@ -329,13 +329,13 @@ std::vector<std::string> config_notes() {
                       version_text())};
 }
 
-Out train_run(nn::Trainer& t, nn::LockedFolder folder, const TrainOptions& options) {
+Out train_run(lab::Trainer& t, lab::LockedFolder folder, const TrainOptions& options) {
   const InterruptGuard interrupt;
   ShownRun run(t, std::move(folder), options);
-  const nn::TrainingResult result = past_input_checks([&] {
+  const lab::TrainingResult result = past_input_checks([&] {
     try {
       return run.run();
-    } catch (const nn::LeakError& e) {
+    } catch (const lab::LeakError& e) {
       throw CheckError(e.what());
     }
   });

@@ -1,5 +1,5 @@
 // Effects of cells of the attention weights, in the sequence shown.
-#include "nn/study/cells.h"
+#include "nn/lab/study/cells.h"
 
 #include <fmt/format.h>
 
@@ -8,56 +8,57 @@
 namespace heed {
 namespace {
 
-std::vector<nn::Cell> given_cells(const StudyContext& c) {
+std::vector<lab::Cell> given_cells(const StudyContext& c) {
   const nn::Transformer::Options& o = c.model().options;
-  return nn::parse_cells("--block", c.options.block, o.layers, o.attention.heads,
-                         std::ssize(c.subject.texts.tokens));
+  return lab::parse_cells("--block", c.options.block, o.layers, o.attention.heads,
+                          std::ssize(c.subject.texts.tokens));
 }
 
-double value_at(const nn::Tensor& map, const nn::Cell& cell) {
+double value_at(const nn::Tensor& map, const lab::Cell& cell) {
   return map.at({0, cell.head.head, cell.query, cell.key});
 }
 
 // Measures the blocked cells (--block).
 void add_blocked(Section& s, StudyContext& c) {
-  const std::vector<nn::Cell> cells = given_cells(c);
-  const nn::BaseRun run = c.subject.base();
-  const nn::Effect effect = nn::block_cells(run, cells);
+  const std::vector<lab::Cell> cells = given_cells(c);
+  const lab::BaseRun run = c.subject.base();
+  const lab::Effect effect = lab::block_cells(run, cells);
   double slope = 0;
-  for (const nn::Cell& cell : cells)
+  for (const lab::Cell& cell : cells)
     slope += value_at(c.study().layers[std::size_t(cell.head.layer)].scores_grad, cell);
   s.tables.push_back({.columns = {{"cells"},
                                   {"effect", effect_unit(run.objective), "{:+.4g}"},
                                   {"dL/dS", "", "{:+.3g}"}},
                       .title = "Blocked cells: their scores are -inf, and the other weights of the "
                                "query grow",
-                      .rows = {{nn::cells_text(cells), effect.mean, slope}}});
+                      .rows = {{lab::cells_text(cells), effect.mean, slope}}});
   s.answers = {
       fmt::format("With {} blocked, L on the sequence shown changes by {:+.4g}; the other "
                   "weights of the query grow.",
-                  nn::cells_text(cells), effect.mean)};
+                  lab::cells_text(cells), effect.mean)};
 }
 
 // All visible cells, with the predictions of their effects.
 struct CellPredictions {
-  std::vector<nn::Cell> cells;
-  std::vector<nn::Evidence> rows;  // by cell
+  std::vector<lab::Cell> cells;
+  std::vector<lab::Evidence> rows;  // by cell
 };
 CellPredictions predict_cells(StudyContext& c) {
   const StudySample& e = c.shown();
-  const nn::Attribution a =
-      nn::attribute(e.run, e.donors, {.cells = true}, c.counting("Predicting cells"));
+  const lab::Attribution a =
+      lab::attribute(e.run, e.donors, {.cells = true}, c.counting("Predicting cells"));
   const std::int64_t window = c.model().options.attention.window;
   CellPredictions all;
   for (std::size_t l = 0; l < a.cell_path.size(); ++l) {
-    const auto path = nn::to_doubles(a.cell_path[l]), gradient = nn::to_doubles(a.cell_gradient[l]);
+    const auto path = lab::to_doubles(a.cell_path[l]),
+               gradient = lab::to_doubles(a.cell_gradient[l]);
     const std::int64_t heads = a.cell_path[l].size(0), n = a.cell_path[l].size(1);
     for (std::int64_t h = 0; h < heads; ++h)
       for (std::int64_t i = 0; i < n; ++i)
         for (std::int64_t j = window ? std::max<std::int64_t>(0, i - window + 1) : 0; j <= i; ++j) {
           all.cells.push_back({{std::int64_t(l), h}, i, j});
           const auto at = std::size_t((h * n + i) * n + j);
-          all.rows.push_back({nn::cell_name(all.cells.back()), {}, path[at], gradient[at]});
+          all.rows.push_back({lab::cell_name(all.cells.back()), {}, path[at], gradient[at]});
         }
   }
   return all;
@@ -79,20 +80,20 @@ Section cells_section(StudyContext& c) {
     return s;
   }
   const CellPredictions predicted = predict_cells(c);
-  const nn::CellEffects measured(e.run, e.donors);
+  const lab::CellEffects measured(e.run, e.donors);
   std::vector<std::size_t> order = affordable(
       c, "cells", predicted.rows, [&](std::size_t i) { return measured.work(predicted.cells[i]); });
   std::ranges::sort(order);  // cells of one layer share passes
-  std::vector<std::vector<nn::Cell>> sets;
+  std::vector<std::vector<lab::Cell>> sets;
   for (const std::size_t i : order) sets.push_back({predicted.cells[i]});
   c.progress.at_work(fmt::format("Measuring {} cells", sets.size()));
-  const std::vector<nn::Effect> effects = measured.effects(sets);
-  std::vector<nn::Evidence> rows;
+  const std::vector<lab::Effect> effects = measured.effects(sets);
+  std::vector<lab::Evidence> rows;
   for (std::size_t n = 0; n < order.size(); ++n) {
     rows.push_back(predicted.rows[order[n]]);
     rows.back().effect = effects[n];
   }
-  const nn::Judgement j = nn::judge(rows, c.smallest());
+  const lab::Judgement j = lab::judge(rows, c.smallest());
   Table t = evidence_table("cell", rows, j);
   t.shown = 20;
   t.columns[5].in_text = t.columns[6].in_text = false;  // predictions
@@ -103,8 +104,8 @@ Section cells_section(StudyContext& c) {
                                            {"dL/dA", "", "{:+.2g}"},
                                            {"dL/dS", "", "{:+.2g}"}});
   for (std::size_t n = 0; n < t.rows.size(); ++n) {
-    const nn::Cell& cell = predicted.cells[order[j.order[n]]];
-    const nn::LayerStudy& layer = c.study().layers[std::size_t(cell.head.layer)];
+    const lab::Cell& cell = predicted.cells[order[j.order[n]]];
+    const lab::LayerStudy& layer = c.study().layers[std::size_t(cell.head.layer)];
     t.rows[n].insert(
         t.rows[n].begin() + 1,
         {c.subject.texts.visible_token(cell.query), c.subject.texts.visible_token(cell.key),

@@ -10,7 +10,7 @@ namespace {
 
 // Returns effects.png: for each component, the effect against the path gradient and against the
 // gradient at the model.
-Picture effects_picture(const nn::ComponentStudy& s, const StudySample& sample) {
+Picture effects_picture(const lab::ComponentStudy& s, const StudySample& sample) {
   plot::LineChart chart{
       .title = "heads and MLPs on " + sample.sequences,
       .x_name = "predicted effect",
@@ -34,14 +34,14 @@ Picture effects_picture(const nn::ComponentStudy& s, const StudySample& sample) 
       "Each component has a dot for its path gradient and a ring for its gradient at the model."};
 }
 
-Table pairs_table(const nn::ComponentStudy& s) {
+Table pairs_table(const lab::ComponentStudy& s) {
   Table t{.columns = {{"heads"}, {"interaction", "", "{:+.3g}"}, {"error", "", "{:.2g}"}},
           .title = "Pairs of heads",
           .note =
               "interaction: effect of both minus the effects of each. A head is redundant if its "
               "effect does not count and an interaction does.",
           .shown = 12};
-  for (const nn::Interaction& pair : s.pairs)
+  for (const lab::Interaction& pair : s.pairs)
     t.rows.push_back({s.rows[pair.a].place + ", " + s.rows[pair.b].place, pair.effect.mean,
                       pair.effect.standard_error});
   std::ranges::stable_sort(t.rows, std::greater<>(), [](const std::vector<Value>& row) {
@@ -59,8 +59,8 @@ Table roles_table(StudyContext& c) {
                       {"by token", "", "", false}},
           .title = "What the heads that count attend to, where they matter",
           .note = "imposed: change of L with the exact pattern of the role instead of the head's."};
-  const nn::Vocabulary& vocabulary = c.subject.info().vocabulary;
-  for (const nn::HeadRole& r : c.roles()) {
+  const lab::Vocabulary& vocabulary = c.subject.info().vocabulary;
+  for (const lab::HeadRole& r : c.roles()) {
     std::vector<std::string> tokens;
     for (const auto& [id, mean] : r.by_token)
       tokens.push_back(fmt::format("{} {:.2f}", plot::token_text(vocabulary.label(id)), mean));
@@ -73,7 +73,7 @@ Table roles_table(StudyContext& c) {
 }
 
 Section components_section(StudyContext& c) {
-  const nn::ComponentStudy& s = *c.components();
+  const lab::ComponentStudy& s = *c.components();
   const StudySample& sample = *c.task_sample();
   Section section{
       .key = "components",

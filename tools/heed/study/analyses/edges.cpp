@@ -3,50 +3,50 @@
 
 #include <map>
 
-#include "nn/study/edge_effects.h"
+#include "nn/lab/study/edge_effects.h"
 #include "tools/heed/study/analysis.h"
 
 namespace heed {
 namespace {
 
-std::vector<nn::Edge> given_edges(const StudyContext& c) {
-  return nn::parse_edges("--edge", c.options.edge, c.model().options);
+std::vector<lab::Edge> given_edges(const StudyContext& c) {
+  return lab::parse_edges("--edge", c.options.edge, c.model().options);
 }
 
 // All edges, with the predictions of their effects.
 struct EdgePredictions {
-  std::vector<nn::Edge> edges;
-  std::vector<nn::Evidence> rows;  // by edge
+  std::vector<lab::Edge> edges;
+  std::vector<lab::Evidence> rows;  // by edge
 };
 EdgePredictions predict_edges(StudyContext& c) {
   const StudySample& e = c.sample();
-  const bool fits = nn::attribution_work(e.run, e.donors, {.edges = true}) <= nn::kStudyWork;
-  const nn::Attribution a = nn::attribute(e.run, fits ? e.donors : e.donors.first(),
-                                          {.edges = true}, c.counting("Predicting edges"));
-  EdgePredictions all{nn::all_edges(c.model().options), {}};
+  const bool fits = lab::attribution_work(e.run, e.donors, {.edges = true}) <= lab::kStudyWork;
+  const lab::Attribution a = lab::attribute(e.run, fits ? e.donors : e.donors.first(),
+                                            {.edges = true}, c.counting("Predicting edges"));
+  EdgePredictions all{lab::all_edges(c.model().options), {}};
   for (std::size_t i = 0; i < all.edges.size(); ++i)
-    all.rows.push_back({nn::edge_name(all.edges[i]),
+    all.rows.push_back({lab::edge_name(all.edges[i]),
                         {},
-                        nn::effect_of(a.edges.path[i], e.run.counts).mean,
-                        nn::effect_of(a.edges.gradient[i], e.run.counts).mean});
+                        lab::effect_of(a.edges.path[i], e.run.counts).mean,
+                        lab::effect_of(a.edges.gradient[i], e.run.counts).mean});
   return all;
 }
 
 // Marks the edges into values whose effect is above the ablation of the heads that read them.
-void mark_off_distribution(std::vector<nn::Evidence>& rows, StudyContext& c) {
+void mark_off_distribution(std::vector<lab::Evidence>& rows, StudyContext& c) {
   const StudySample& e = c.sample();
   const nn::MultiHeadAttention::Options& o = c.model().options.attention;
-  const auto replaced = nn::replacements(c.model(), e.donors);
-  std::map<std::string, nn::Effect> ablations;  // by the first head
-  for (nn::Evidence& row : rows) {
-    const nn::Receiver r = nn::parse_edges("edge", row.place, c.model().options)[0].receiver;
-    if (r.kind != nn::Receiver::kValue) continue;
+  const auto replaced = lab::replacements(c.model(), e.donors);
+  std::map<std::string, lab::Effect> ablations;  // by the first head
+  for (lab::Evidence& row : rows) {
+    const lab::Receiver r = lab::parse_edges("edge", row.place, c.model().options)[0].receiver;
+    if (r.kind != lab::Receiver::kValue) continue;
     const std::string head = nn::head_name({r.layer, r.head});
     if (!ablations.contains(head)) {
       std::vector<nn::Component> group;
       for (std::int64_t i = 0; i < o.heads / o.kv_heads; ++i)
         group.emplace_back(r.layer, r.head + i);
-      ablations[head] = nn::ablate(e.run, group, replaced);
+      ablations[head] = lab::ablate(e.run, group, replaced);
     }
     const double above = std::abs(row.effect.mean) - std::abs(ablations[head].mean);
     row.off_distribution = above > 0 && !(above < 2 * row.effect.standard_error);
@@ -54,7 +54,7 @@ void mark_off_distribution(std::vector<nn::Evidence>& rows, StudyContext& c) {
 }
 
 // Places each component at its stage of the forward pass, and connects those whose edge counts.
-void add_network(Section& s, const std::vector<nn::Evidence>& rows, const nn::Judgement& j,
+void add_network(Section& s, const std::vector<lab::Evidence>& rows, const lab::Judgement& j,
                  const nn::Transformer::Options& o) {
   plot::Network n{.title = "Edges that count",
                   .caption =
@@ -67,13 +67,13 @@ void add_network(Section& s, const std::vector<nn::Evidence>& rows, const nn::Ju
   };
   for (std::size_t i = 0; i < rows.size(); ++i) {
     if (!j.counts[i] || rows[i].off_distribution) continue;
-    const auto [sender, r] = nn::parse_edges("edge", rows[i].place, o)[0];
-    const bool is_logits = r.kind == nn::Receiver::kLogits;
-    n.edges.push_back({node(nn::component_name(sender), nn::stage_of(sender), sender.head),
-                       node(is_logits ? "logits" : nn::component_name(nn::component_of(r)),
-                            nn::stage_of(r, o), r.head),
+    const auto [sender, r] = lab::parse_edges("edge", rows[i].place, o)[0];
+    const bool is_logits = r.kind == lab::Receiver::kLogits;
+    n.edges.push_back({node(nn::component_name(sender), lab::stage_of(sender), sender.head),
+                       node(is_logits ? "logits" : nn::component_name(lab::component_of(r)),
+                            lab::stage_of(r, o), r.head),
                        rows[i].place, rows[i].effect.mean,
-                       std::min<int>(r.kind, nn::Receiver::kMlp)});
+                       std::min<int>(r.kind, lab::Receiver::kMlp)});
   }
   if (!n.edges.empty())
     s.pictures.push_back(
@@ -83,7 +83,7 @@ void add_network(Section& s, const std::vector<nn::Evidence>& rows, const nn::Ju
 Section edges_section(StudyContext& c) {
   const StudySample& e = c.sample();
   const EdgePredictions predicted = predict_edges(c);
-  const nn::EdgeEffects measured(e.run, e.donors);
+  const lab::EdgeEffects measured(e.run, e.donors);
   Section s{.key = "edges",
             .title = fmt::format("Edges: effects on L in {}, on {}", effect_unit(e.run.objective),
                                  e.sequences),
@@ -92,22 +92,22 @@ Section edges_section(StudyContext& c) {
                 "that on another sequence. L is {}. path, gradient: predictions of the effect.",
                 e.objective)}};
   if (!c.options.edge.empty()) {
-    const std::vector<nn::Edge> together = given_edges(c);
-    nn::Evidence set{.place = {}, .effect = measured.effect(together), .path = 0, .gradient = 0};
-    for (const nn::Edge& edge : together) {
+    const std::vector<lab::Edge> together = given_edges(c);
+    lab::Evidence set{.place = {}, .effect = measured.effect(together), .path = 0, .gradient = 0};
+    for (const lab::Edge& edge : together) {
       const auto at = std::ranges::find(predicted.edges, edge) - predicted.edges.begin();
-      const nn::Evidence& row = predicted.rows[std::size_t(at)];
+      const lab::Evidence& row = predicted.rows[std::size_t(at)];
       set.place += (set.place.empty() ? "" : ", ") + row.place;
       set.path += row.path, set.gradient += row.gradient;
     }
-    s.tables = {evidence_table("edges", {set}, nn::judge({set}, c.smallest()))};
+    s.tables = {evidence_table("edges", {set}, lab::judge({set}, c.smallest()))};
     s.answers = {fmt::format("With {} replaced together, L changes by {}{}, on {}.", set.place,
                              effect_text(set.effect), accuracy_text(set.effect), e.sequences)};
     return s;
   }
   const std::vector<std::size_t> order = affordable(
       c, "edges", predicted.rows, [&](std::size_t i) { return measured.work(predicted.edges[i]); });
-  std::vector<nn::Evidence> rows;
+  std::vector<lab::Evidence> rows;
   const auto progress = c.counting("Measuring edges");
   for (const std::size_t i : order) {
     rows.push_back(predicted.rows[i]);
@@ -115,7 +115,7 @@ Section edges_section(StudyContext& c) {
     progress(std::ssize(rows), std::ssize(order));
   }
   mark_off_distribution(rows, c);
-  const nn::Judgement j = nn::judge(rows, c.smallest());
+  const lab::Judgement j = lab::judge(rows, c.smallest());
   if (const std::string text = agreement_text(j); !text.empty()) s.sentences.push_back(text);
   s.tables = {evidence_table("edge", rows, j)};
   s.measured = measured_text(rows.size(), predicted.rows.size()) + ", on " + e.sequences;
@@ -139,7 +139,7 @@ const Analysis kEdges{
         [](StudyContext& c) {
           if (c.options.edge.empty()) return;
           given_edges(c);
-          nn::check_separable(c.model(), "edges");
+          lab::check_separable(c.model(), "edges");
           if (c.sample().donors.rows.empty())
             usage_error("--edge needs other sequences: {}", c.sample().without_donors);
         },

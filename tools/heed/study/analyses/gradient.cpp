@@ -8,14 +8,14 @@ namespace heed {
 namespace {
 
 // Returns gradient.png: the prediction of each component that counts at each point of the path.
-Picture path_picture(const nn::ComponentStudy& s) {
+Picture path_picture(const lab::ComponentStudy& s) {
   plot::LineChart chart{.x_name = "share of the model's own input",
                         .y_name = "prediction with the gradient at this point"};
   for (std::size_t i = 0; i < s.rows.size(); ++i) {
     if (!s.judgement.counts[i]) continue;
     plot::Series& line = chart.series.emplace_back(plot::Series{.name = s.rows[i].place});
-    for (int k = 0; k < nn::kPathPoints; ++k)
-      line.x.push_back((k + 0.5) / nn::kPathPoints),
+    for (int k = 0; k < lab::kPathPoints; ++k)
+      line.x.push_back((k + 0.5) / lab::kPathPoints),
           line.y.push_back(s.attribution.points[i][std::size_t(k)]);
     line.x.push_back(1), line.y.push_back(s.rows[i].gradient);
   }
@@ -30,8 +30,8 @@ Picture path_picture(const nn::ComponentStudy& s) {
 }
 
 Section gradient_section(StudyContext& c) {
-  const nn::ComponentStudy& s = *c.components();
-  const nn::GradientFlow& flow = s.attribution.flow;
+  const lab::ComponentStudy& s = *c.components();
+  const lab::GradientFlow& flow = s.attribution.flow;
   constexpr const char* kNumber = "{:+.3g}";
   Section section{
       .key = "gradient",
@@ -55,7 +55,7 @@ Section gradient_section(StudyContext& c) {
                       {"v.dL/dv", "", kNumber},
                       {"q.dL/dq", "", kNumber},
                       {"A(1-A)", "", "{:.3f}"}}};
-  for (int k = 1; k <= nn::kPathPoints; ++k)
+  for (int k = 1; k <= lab::kPathPoints; ++k)
     t.columns.push_back({fmt::format("point {}", k), "", "{:+.2g}", k % 4 == 1});
   t.columns.push_back({"gradient", "", "{:+.2g}"});
   for (std::size_t i = 0; i < s.rows.size(); ++i) {

@@ -1,5 +1,5 @@
 // Activation patching over pairs of prompts.
-#include "nn/study/patching.h"
+#include "nn/lab/study/patching.h"
 
 #include <fmt/format.h>
 
@@ -9,7 +9,7 @@
 
 #include "autograd/base/text.h"
 #include "nn/io/limits.h"
-#include "nn/tasks/corpus.h"
+#include "nn/lab/tasks/corpus.h"
 #include "tools/heed/study/analysis.h"
 #include "tools/heed/study/study_pictures.h"
 #include "tools/plot/text.h"
@@ -19,8 +19,8 @@ namespace {
 
 // N pairs of prompts of equal length, and L on them.
 struct PromptPairs {
-  nn::Batch clean, corrupt;  // [N, T]
-  nn::Objective objective;
+  lab::Batch clean, corrupt;  // [N, T]
+  lab::Objective objective;
   std::string text;                 // "32 pairs of induction, corruption value"
   std::vector<std::string> labels;  // of the positions, [T]; empty: their numbers
 };
@@ -29,11 +29,11 @@ struct PromptPairs {
 
 // Returns the pairs as two batches. L is the logit of the right token minus that of the wrong one,
 // at the last position.
-PromptPairs pairs_of(const std::vector<nn::PromptPair>& pairs, std::string text) {
-  std::vector<nn::Sequence> clean, corrupt;
+PromptPairs pairs_of(const std::vector<lab::PromptPair>& pairs, std::string text) {
+  std::vector<lab::Sequence> clean, corrupt;
   std::vector<std::int64_t> right, wrong;
-  for (const nn::PromptPair& p : pairs) {
-    std::vector<std::int64_t> targets(p.clean.size(), nn::kIgnored);
+  for (const lab::PromptPair& p : pairs) {
+    std::vector<std::int64_t> targets(p.clean.size(), lab::kIgnored);
     std::vector<bool> counted(p.clean.size(), false);
     right.insert(right.end(), targets.begin(), targets.end());
     wrong.insert(wrong.end(), targets.begin(), targets.end());
@@ -41,8 +41,8 @@ PromptPairs pairs_of(const std::vector<nn::PromptPair>& pairs, std::string text)
     clean.push_back({.inputs = p.clean, .targets = targets, .counted = counted});
     corrupt.push_back({.inputs = p.corrupt, .targets = targets, .counted = counted});
   }
-  PromptPairs all{nn::make_batch(clean), nn::make_batch(corrupt), {}, std::move(text), {}};
-  all.objective = {.kind = nn::Objective::kPair,
+  PromptPairs all{lab::make_batch(clean), lab::make_batch(corrupt), {}, std::move(text), {}};
+  all.objective = {.kind = lab::Objective::kPair,
                    .right = autograd::from_data(right, all.clean.inputs.shape()),
                    .wrong = autograd::from_data(wrong, all.clean.inputs.shape())};
   return all;
@@ -50,7 +50,7 @@ PromptPairs pairs_of(const std::vector<nn::PromptPair>& pairs, std::string text)
 
 // Returns a label for each position: "c" if the token is c in both prompts, or "c/d" if it is c in
 // the clean prompt and d in the corrupt prompt.
-std::vector<std::string> pair_labels(const Subject& s, const nn::Batch& corrupt) {
+std::vector<std::string> pair_labels(const Subject& s, const lab::Batch& corrupt) {
   const auto other = s.info().vocabulary.labels(corrupt.inputs.to_vector<std::int64_t>());
   std::vector<std::string> labels;
   for (std::size_t i = 0; i < other.size(); ++i)
@@ -60,9 +60,9 @@ std::vector<std::string> pair_labels(const Subject& s, const nn::Batch& corrupt)
 
 // Returns the answer to a prompt: the target that it determines or, if it determines none, the
 // token with the largest logit. `second` becomes the token with the largest other logit.
-std::int64_t answer_of(const Subject& s, const nn::Batch& prompt, std::int64_t& second) {
+std::int64_t answer_of(const Subject& s, const lab::Batch& prompt, std::int64_t& second) {
   const autograd::NoGrad guard;
-  const std::int64_t answer = nn::prompt_objective(s.model(), prompt).a;
+  const std::int64_t answer = lab::prompt_objective(s.model(), prompt).a;
   const nn::Tensor logits =
       autograd::select(s.model()(prompt.inputs), 1, prompt.inputs.size(1) - 1);
   const nn::Tensor is_answer = autograd::eq(autograd::arange(logits.size(1)), double(answer));
@@ -72,7 +72,7 @@ std::int64_t answer_of(const Subject& s, const nn::Batch& prompt, std::int64_t& 
 }
 
 // Reads one line: clean TAB corrupt, or clean TAB corrupt TAB right TAB wrong.
-nn::PromptPair read_pair(const std::string& line, const std::string& where, const Subject& s) {
+lab::PromptPair read_pair(const std::string& line, const std::string& where, const Subject& s) {
   const std::vector<std::string> parts = split(line, '\t');
   if (parts.size() != 2 && parts.size() != 4)
     usage_error(
@@ -86,9 +86,9 @@ nn::PromptPair read_pair(const std::string& line, const std::string& where, cons
       usage_error("{}: {}", where, e.what());
     }
   };
-  const nn::Batch clean = read(parts[0]), corrupt = read(parts[1]);
-  nn::PromptPair pair{clean.inputs.to_vector<std::int64_t>(),
-                      corrupt.inputs.to_vector<std::int64_t>(), 0, 0};
+  const lab::Batch clean = read(parts[0]), corrupt = read(parts[1]);
+  lab::PromptPair pair{clean.inputs.to_vector<std::int64_t>(),
+                       corrupt.inputs.to_vector<std::int64_t>(), 0, 0};
   if (parts.size() == 4) {
     const auto token = [&](const std::string& text) {
       const auto ids = s.info().vocabulary.encode(text, where);
@@ -110,10 +110,10 @@ nn::PromptPair read_pair(const std::string& line, const std::string& where, cons
   return pair;
 }
 
-std::vector<nn::PromptPair> read_pairs(const std::string& file, const Subject& s) {
-  std::vector<nn::PromptPair> pairs;
+std::vector<lab::PromptPair> read_pairs(const std::string& file, const Subject& s) {
+  std::vector<lab::PromptPair> pairs;
   int number = 0;
-  for (const std::string& line : split(nn::read_text(file, nn::kMaxPairsBytes), '\n')) {
+  for (const std::string& line : split(lab::read_text(file, nn::kMaxPairsBytes), '\n')) {
     const std::string where = fmt::format("--pairs: {}, line {}", file, ++number);
     if (line.empty()) continue;
     pairs.push_back(read_pair(line, where, s));
@@ -139,7 +139,7 @@ PromptPairs task_pairs(const StudyContext& c, const std::string& corruption) {
                 known.empty() ? s.info().name + " has no corruptions; give pairs with --pairs"
                               : "use " + heed::join(known) + " for " + s.info().name);
   nn::Generator generator(1);
-  std::vector<nn::PromptPair> pairs;
+  std::vector<lab::PromptPair> pairs;
   const std::int64_t count = c.options.samples > 0 ? c.options.samples : kDefaultPairs;
   for (std::int64_t i = 0; i < count; ++i)
     pairs.push_back(s.run->task->pair(corruption, generator));
@@ -169,7 +169,7 @@ PromptPairs chosen_pairs(const StudyContext& c) {
     return pair;
   }
   if (!o.corruption.empty()) return task_pairs(c, o.corruption);
-  const std::vector<nn::PromptPair> pairs = read_pairs(o.pairs, s);
+  const std::vector<lab::PromptPair> pairs = read_pairs(o.pairs, s);
   PromptPairs all = pairs_of(pairs, fmt::format("{} pairs of {}", pairs.size(), o.pairs));
   if (!o.of.empty()) {
     all.objective = s.objective;
@@ -180,8 +180,8 @@ PromptPairs chosen_pairs(const StudyContext& c) {
 
 // ---- table and picture
 
-Table shares_table(const std::string& title, const nn::Patching& p,
-                   const std::vector<nn::Effect>& shares, const PromptPairs& pairs) {
+Table shares_table(const std::string& title, const lab::Patching& p,
+                   const std::vector<lab::Effect>& shares, const PromptPairs& pairs) {
   Table t{.columns = {{"place"}, {"share", "", "{:.3f}"}, {"error", "", "{:.2g}"}},
           .title = title,
           .shown = 24};
@@ -200,7 +200,7 @@ Table shares_table(const std::string& title, const nn::Patching& p,
 
 // Returns the heat maps of the shares, by position or by head, for both directions. Rows are
 // layers.
-plot::HeatmapGrid patching_grid(const nn::Patching& p, bool by_head, const PromptPairs& pairs,
+plot::HeatmapGrid patching_grid(const lab::Patching& p, bool by_head, const PromptPairs& pairs,
                                 const nn::Transformer::Options& o) {
   const std::int64_t columns = by_head ? o.attention.heads : pairs.clean.inputs.size(1);
   plot::HeatmapGrid grid;
@@ -236,7 +236,7 @@ plot::HeatmapGrid patching_grid(const nn::Patching& p, bool by_head, const Promp
 }
 
 // Returns sentences about pairs that are left out or that the model gets wrong, or "".
-std::string warnings_of(const nn::Patching& p) {
+std::string warnings_of(const lab::Patching& p) {
   std::string text;
   if (p.left_out > 0)
     text += fmt::format(" {} with less than 10 % of the median gap {} left out.",
@@ -247,7 +247,7 @@ std::string warnings_of(const nn::Patching& p) {
 }
 
 // Returns the largest share of heads at these sites: "L1H0 z 0.53".
-std::string largest_share(const nn::Patching& p, const std::vector<std::string>& sites) {
+std::string largest_share(const lab::Patching& p, const std::vector<std::string>& sites) {
   std::size_t best = p.denoise.size();
   for (std::size_t i = 0; i < p.denoise.size(); ++i)
     if (std::ranges::count(sites, p.places[i].site) > 0 &&
@@ -268,8 +268,8 @@ Section patching_section(StudyContext& c) {
     std::string answer, warnings;
     for (const std::string& corruption : c.subject.info().corruptions) {
       const PromptPairs pairs = task_pairs(c, corruption);
-      const nn::Patching p =
-          nn::patching(c.model(), pairs.clean, pairs.corrupt, pairs.objective, true);
+      const lab::Patching p =
+          lab::patching(c.model(), pairs.clean, pairs.corrupt, pairs.objective, true);
       const std::string output = largest_share(p, {"attn.hook_z"}),
                         input = largest_share(p, {"attn.hook_q", "attn.hook_k", "attn.hook_v"});
       t.rows.push_back({corruption, output, input});
@@ -287,8 +287,8 @@ Section patching_section(StudyContext& c) {
     return s;
   }
   const PromptPairs pairs = chosen_pairs(c);
-  const nn::Patching p = nn::patching(c.model(), pairs.clean, pairs.corrupt, pairs.objective, false,
-                                      c.counting("Patching"));
+  const lab::Patching p = lab::patching(c.model(), pairs.clean, pairs.corrupt, pairs.objective,
+                                        false, c.counting("Patching"));
   s.title = "Activation patching, " + pairs.text;
   s.sentences = {fmt::format(
       "L is {}. denoise: the clean value in the corrupt run; noise: the corrupt value in the clean "

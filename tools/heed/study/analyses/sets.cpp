@@ -8,15 +8,15 @@ namespace heed {
 namespace {
 
 // Returns what replaces the output of a component.
-std::string replacement_text(nn::Ablation how) {
-  if (how == nn::Ablation::kZero) return "zeros";
-  return how == nn::Ablation::kMean ? "its mean at the position"
-                                    : "its output on another sequence at the same position";
+std::string replacement_text(lab::Ablation how) {
+  if (how == lab::Ablation::kZero) return "zeros";
+  return how == lab::Ablation::kMean ? "its mean at the position"
+                                     : "its output on another sequence at the same position";
 }
 
 Section sets_section(StudyContext& c) {
   const StudySample& e = c.sample();
-  const auto replaced = nn::replacements(c.model(), e.donors, c.options.ablation);
+  const auto replaced = lab::replacements(c.model(), e.donors, c.options.ablation);
   Section s{.key = "sets",
             .title = fmt::format("Sets of heads and MLPs, on {}", e.sequences),
             .sentences = {fmt::format(
@@ -24,7 +24,7 @@ Section sets_section(StudyContext& c) {
                 "by {}, minus L. "
                 "L is {}. It is {:.4g}.",
                 replacement_text(c.options.ablation), e.objective,
-                nn::effect_of(e.run.values, e.run.counts).mean)}};
+                lab::effect_of(e.run.values, e.run.counts).mean)}};
   Table t{.columns = {{"set"},
                       {"effect", effect_unit(e.run.objective), "{:+.4g}"},
                       {"error", "", "{:.2g}"},
@@ -33,8 +33,8 @@ Section sets_section(StudyContext& c) {
   const auto add = [&](const std::string& option, const std::string& text) {
     const auto named = c.subject.components(option, text);
     const bool keeps = option == "--keep";
-    const nn::Effect effect =
-        nn::ablate(e.run, keeps ? nn::other_components(c.model(), named) : named, replaced);
+    const lab::Effect effect =
+        lab::ablate(e.run, keeps ? lab::other_components(c.model(), named) : named, replaced);
     std::vector<std::string> list;
     for (const nn::Component& component : named) list.push_back(nn::component_name(component));
     const std::string names = heed::join(list);

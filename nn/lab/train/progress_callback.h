@@ -1,0 +1,15 @@
+// Callback that reports the progress of long work.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+
+#include "nn/lab/names.h"
+
+namespace heed::lab {
+
+/// Progress callback: receives the units of work done and their total. It may throw to cancel the
+/// work.
+using ProgressCallback = std::function<void(std::int64_t done, std::int64_t total)>;
+
+}  // namespace heed::lab

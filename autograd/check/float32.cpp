@@ -19,23 +19,14 @@ using Tensors = std::vector<Tensor>;
 constexpr double kFloat32Unit = 0x1p-24;  // largest relative rounding error of float32
 constexpr double kRoundingsOfInputs = 4;
 
-// Forces a SIMD target during its lifetime.
-class OnSimdTarget {
- public:
-  explicit OnSimdTarget(const std::string& name) { kernels::force_simd_target(name); }
-  ~OnSimdTarget() { kernels::force_simd_target(before_); }
-  OnSimdTarget(const OnSimdTarget&) = delete;
-
- private:
-  std::string before_ = kernels::simd_target();
-};
-
 // Returns x (float64) as tracked inputs. float32_bounds() includes their rounding to float32.
 Tensor rounded_inputs(const Tensor& x) {
   std::vector<Tracked> tracked;
   for (const double value : x.to_vector<double>()) tracked.push_back(rounded_input(value));
   return from_data(tracked, x.shape());
 }
+
+Tensor rounded_to_float32(const Tensor& x) { return to(to(x.detach(), float32), float64); }
 
 // A function, with the float64 inputs and cotangents for which its results are compared.
 struct Float32Case {
@@ -45,6 +36,16 @@ struct Float32Case {
   Tensors second;    // cotangent of each gradient, for order 2
   int order;
 
+  Float32Case(const DifferentiableFunction& function, Args args, int max_order)
+      : f(function), order(max_order) {
+    const NoGrad guard;
+    Generator random(1);
+    for (const Tensor& x : args) {
+      inputs.push_back(rounded_to_float32(x));
+      second.push_back(rounded_to_float32(randn(x.shape(), float64, random)));
+    }
+    cotangent = rounded_to_float32(randn(f(inputs).shape(), float64, random));
+  }
   // Returns the value of f and its gradients, for which fused ops run their backward kernels. At
   // order 2, two more groups follow: the gradients computed from the definitions of fused ops, and
   // the gradients of these gradients with respect to the inputs and the cotangent. `as` converts
@@ -73,20 +74,6 @@ struct Float32Case {
     return out;
   }
 };
-
-Tensor rounded_to_float32(const Tensor& x) { return to(to(x.detach(), float32), float64); }
-
-Float32Case make_float32_case(const DifferentiableFunction& f, Args inputs, int order) {
-  const NoGrad guard;
-  Generator random(1);
-  Float32Case q{f, {}, {}, {}, order};
-  for (const Tensor& x : inputs) {
-    q.inputs.push_back(rounded_to_float32(x));
-    q.second.push_back(rounded_to_float32(randn(x.shape(), float64, random)));
-  }
-  q.cotangent = rounded_to_float32(randn(f(q.inputs).shape(), float64, random));
-  return q;
-}
 
 // Returns the name of an element of Float32Case::results(), such as "gradient of input 0".
 std::string result_name(std::size_t place, std::size_t inputs) {
@@ -147,11 +134,11 @@ Float32Bounds float32_bounds(const std::vector<Tracked>& entries) {
 
 std::vector<Float32Report> check_float32(const DifferentiableFunction& f, Args inputs,
                                          const std::vector<std::string>& targets, int order) {
-  const Float32Case q = make_float32_case(f, inputs, order);
+  const Float32Case q(f, inputs, order);
   const Float32Bounds expected = float32_bounds(entries_of(q.results(rounded_inputs)));
   std::vector<Float32Report> reports;
   for (const std::string& target : targets) {
-    const OnSimdTarget here(target);
+    const kernels::OnSimdTarget here(target);
     reports.push_back({target});
     compare_float32(reports.back(),
                     q.results([](const Tensor& x) { return to(x, float32).detach(); }), expected,

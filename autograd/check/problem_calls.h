@@ -120,8 +120,8 @@ class ProblemCalls : public ForeignCalls {
         gradients_{Buffers<T>(shapes.inputs), Buffers<T>(shapes.inputs)} {
     caller = p.caller ? p.caller : "", layouts = p.layouts;
     call = [this](const Values& x, const Values* v, const PlacedArray& placed) {
-      if (placed.layout != ArrayLayout::kContiguous) return run_placed(x, v, placed);
-      return run(x, v, inputs_, grad_outputs_);
+      return placed.layout == ArrayLayout::kContiguous ? run(x, v, inputs_, grad_outputs_)
+                                                       : run_placed(x, v, placed);
     };
   }
   /// Calls backward. Calls forward before it if the last call of forward had other inputs, or if

@@ -4,7 +4,8 @@
 #define CATCH_CONFIG_EXTERNAL_INTERFACES  // Catch2 version 2 then declares listeners
 #include <cstdio>
 
-#include "tests/support/simd_targets.h"
+#include "autograd/kernels/simd/simd.h"
+#include "tests/support/catch.h"
 
 namespace {
 
@@ -25,7 +26,7 @@ class ForcedTarget : public Listener {
       std::printf("skipped: %s is what the other tests run on\n", name);
       std::exit(0);
     }
-    heed::autograd::testing::force_default_target();
+    kernels::force_simd_target(name ? name : "");
   }
 };
 CATCH_REGISTER_LISTENER(ForcedTarget)

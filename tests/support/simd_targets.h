@@ -7,21 +7,6 @@
 
 namespace heed::autograd::testing {
 
-/// Selects the default SIMD target of tests: the target that the environment variable HEED_SIMD
-/// names, or the best target if HEED_SIMD is not set.
-inline void force_default_target() {
-  const char* name = std::getenv("HEED_SIMD");
-  kernels::force_simd_target(name ? name : "");
-}
-
-/// Selects a SIMD target. The destructor selects the default target of tests again.
-class OnTarget {
- public:
-  explicit OnTarget(const std::string& name) { kernels::force_simd_target(name); }
-  ~OnTarget() { force_default_target(); }
-  OnTarget(const OnTarget&) = delete;
-};
-
 /// Calls f() on each SIMD target except "scalar". It is for tests that call kernels directly. While
 /// it runs, no other thread may run kernels.
 template <class F>
@@ -29,7 +14,7 @@ void for_each_simd_target(F f) {
   int ran = 0;
   for (const std::string& name : kernels::simd_targets()) {
     if (name == "scalar") continue;
-    const OnTarget here(name);
+    const kernels::OnSimdTarget here(name);
     CAPTURE(name);
     f();
     ++ran;

@@ -21,6 +21,18 @@ std::vector<std::string> simd_targets();
 /// ValueError that lists the accepted names. Do not call it while another thread runs kernels.
 void force_simd_target(std::string_view name);
 
+/// Forces a SIMD target during its lifetime.
+class OnSimdTarget {
+ public:
+  /// Forces the target with this name, as force_simd_target().
+  explicit OnSimdTarget(std::string_view name) { force_simd_target(name); }
+  ~OnSimdTarget() { force_simd_target(before_); }
+  OnSimdTarget(const OnSimdTarget&) = delete;
+
+ private:
+  std::string before_ = simd_target();
+};
+
 namespace detail {
 inline std::atomic<bool> scalar_forced = false;
 }

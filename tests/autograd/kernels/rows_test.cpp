@@ -119,7 +119,7 @@ TEST_CASE("a SIMD target is forced by name, and an unavailable one is an error")
   REQUIRE(names.size() >= 2);
   CHECK(names.back() == "scalar");
   for (const std::string& name : names) {
-    const testing::OnTarget here(name);
+    const kernels::OnSimdTarget here(name);
     const std::string before = kernels::simd_target();
     std::string forced = before;
     for (char& c : forced) c = char(std::tolower(c));
@@ -139,7 +139,7 @@ TEST_CASE("a SIMD target is forced by name, and an unavailable one is an error")
 // The test uses rows whose softmax has different bits in the SIMD and the reference version,
 // because the two versions use another order of summation and another exponential function.
 TEST_CASE("the target 'scalar' runs the float references, also in ops") {
-  const testing::OnTarget best(kernels::simd_targets().front());
+  const kernels::OnSimdTarget best(kernels::simd_targets().front());
   Generator random(9);
   const Tensor x = randn({3, 37}, float32, random);
   const auto row_by_row = [&](auto f) {
@@ -155,7 +155,7 @@ TEST_CASE("the target 'scalar' runs the float references, also in ops") {
   REQUIRE(expected != fast);
   CHECK(softmax(x, -1).to_vector<float>() == fast);
   const Tensor simd_tanh = tanh(x), simd_product = matmul(x, mT(x));
-  const testing::OnTarget scalar("scalar");
+  const kernels::OnSimdTarget scalar("scalar");
   CHECK(softmax(x, -1).to_vector<float>() == expected);
   CHECK(tanh(x).to_vector<float>() == row_by_row([](float* y, const float* in) {
           for (int i = 0; i < 37; ++i) y[i] = float(std::tanh(double(in[i])));

@@ -105,7 +105,7 @@ void check_all(std::uint64_t step, bool print) {
     for (std::uint64_t i = 0; i < std::uint64_t{1} << 32; i += step * Floats::kSize) {
       floats.fill(f, i, step);
       for (std::size_t t = 0; t < targets.size(); ++t) {
-        const testing::OnTarget here(targets[t]);
+        const kernels::OnSimdTarget here(targets[t]);
         largest[t] = std::max(largest[t], floats.largest_error(f));
       }
     }

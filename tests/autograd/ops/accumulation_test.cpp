@@ -276,7 +276,7 @@ void check_rows(const std::string& kind, const Tensor& x64, DType dtype, bool ev
     };
     if (every_target && dtype == float32) {
       for_each_simd_target(check);
-      const OnTarget scalar("scalar");
+      const kernels::OnSimdTarget scalar("scalar");
       check();
     } else {
       check();

@@ -9,7 +9,7 @@
 namespace {
 
 using namespace heed::autograd;
-using testing::OnTarget;
+using kernels::OnSimdTarget;
 using UnaryFunction = Tensor (*)(const Tensor&);
 
 Tensor power_2_5(const Tensor& x) { return pow(x, 2.5); }
@@ -127,7 +127,7 @@ TEST_CASE("functions of one operand and their derivatives are right over the who
   const auto all = read_rows();
   REQUIRE(all.size() == kLimits.size());
   for (const std::string& target : kernels::simd_targets()) {
-    const OnTarget here(target);
+    const OnSimdTarget here(target);
     for (const auto& [name, rows] : all) {
       CAPTURE(target, name);
       REQUIRE(rows.size() > 170);
@@ -141,7 +141,7 @@ TEST_CASE("functions of one operand and their derivatives at NaN and at infinity
   for (const std::string& target : kernels::simd_targets())
     for (const DType dtype : {float32, float64})
       for (const auto& [name, limits] : kLimits) {
-        const OnTarget here(target);
+        const OnSimdTarget here(target);
         CAPTURE(target, dtype, name);
         for (const bool create_graph : {false, true}) {
           const auto y =

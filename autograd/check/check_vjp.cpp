@@ -256,7 +256,6 @@ CheckedFunction gradient_function(const CheckedFunction& f, Values x, const Valu
 // Checks the second derivative of f at a point x at which its gradient is right.
 void check_second_order(const CheckedFunction& f, const Values& x, const CheckOptions& options,
                         CheckReport& report) {
-  if (!f.backward2) throw NoSecondDerivative();
   Generator random(options.seed + 1);
   const CheckedFunction g = gradient_function(f, x, random_cotangent(f.forward(x).size(), random));
   report.exact_names[1] = "the transposed entries (symmetry)";
@@ -286,8 +285,6 @@ std::function<ExactDerivative(const Values& x, const Values& tangent)> jvp_oracl
 CheckReport check_function(CheckedFunction f, const CheckOptions& options) {
   check<ValueError>(options.max_entries >= 1, "check_vjp", "max_entries must be at least 1, got ",
                     options.max_entries);
-  check<ValueError>(options.order >= 0 && options.order <= 2, "check_vjp",
-                    "order must be 0, 1 or 2, got ", options.order);
   check<ValueError>(options.forward_error >= 0 && std::isfinite(options.forward_error), "check_vjp",
                     "forward_error must be finite and at least 0, got ", options.forward_error);
   CheckReport report;
@@ -306,12 +303,10 @@ CheckReport check_function(CheckedFunction f, const CheckOptions& options) {
   f.exact_is_given = true;
   f.forward_error = options.forward_error;
   if (!f.backward) f.names.backward = "jvp";
-  const bool second = options.order == 2 || (options.order == 0 && f.backward2);
-  const CheckedFunction kept = second ? f : CheckedFunction();
   try {
     if (f.exact) check_jvp_calls(f, options.seed, report);
-    const Values x = check_order(std::move(f), options, 1, report);
-    if (report.ok() && second) check_second_order(kept, x, options, report);
+    const Values x = check_order(f, options, 1, report);
+    if (report.ok() && f.backward2) check_second_order(f, x, options, report);
   } catch (const NoSecondDerivative&) {
     report.refuse(Verdict::kVacuous, "order 2: no second derivative");
   } catch (const Malformed& e) {

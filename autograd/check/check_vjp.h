@@ -56,9 +56,6 @@ struct CheckOptions {
   /// direction, along which all its entries move. There, each output is compared by itself, which
   /// needs one call of backward for each output. More than 10,000 outputs are compared in groups.
   std::int64_t max_entries = 1000;
-  /// Highest order that is checked, 1 or 2. Order 2 without Derivatives::backward2 has the verdict
-  /// kVacuous. The default 0 is 2 if there is a backward2, and otherwise 1.
-  int order = 0;
   /// Absolute error of forward that is larger than rounding, such as the tolerance of an iterative
   /// solver. Finite and at least 0. Derivatives that it hides do not count as checked.
   double forward_error = 0;
@@ -123,7 +120,7 @@ CheckReport check_derivatives(const Derivatives<T>& f, const std::vector<std::ve
 /// faster than the smallest step (CheckReport::too_fast). If no other entry of an input was
 /// compared, the verdict is kVacuous.
 ///
-/// Throws ValueError if options.max_entries is less than 1, if options.order is not 0, 1 or 2, if
+/// Throws ValueError if options.max_entries is less than 1, if
 /// options.forward_error is negative or not finite, or if forward returns a different number of
 /// values near x than at x. Exceptions of forward and backward pass through.
 template <class T>

@@ -201,8 +201,8 @@ CheckReport check_low_precision(const CheckedFunction& given, const CheckedFunct
     report.refuse(Verdict::kVacuous, "a verdict needs a reference: the same function in float64");
     return report;
   }
-  const CheckReport right = check_function(
-      reference, {.seed = options.seed, .max_entries = kReferenceEntries, .order = 1});
+  const CheckReport right =
+      check_function(reference, {.seed = options.seed, .max_entries = kReferenceEntries});
   if (!right.ok()) report.refuse(Verdict::kVacuous, "the reference: ", right.message);
   if (given.backward2 || given.exact)
     report.refuse(Verdict::kVacuous,

@@ -47,9 +47,7 @@ constexpr Repetition kRepetitions[] = {
       "the second backward at x, after forward at x and then at another point,"}},
     {kTwice, "fbb", {"backward after forward", "the second backward after one forward"}}};
 
-bool is_finite(const Values& values) {
-  return std::ranges::all_of(values, [](double e) { return std::isfinite(e); });
-}
+bool is_finite(const Values& values) { return std::ranges::none_of(values, is_not_finite); }
 
 // Runs the calls of one check, and counts them in the report.
 class CallChecker {

@@ -294,9 +294,7 @@ CheckReport check_function(CheckedFunction f, const CheckOptions& options) {
     report.refuse(Verdict::kVacuous, "nothing to check: x must have at least 1 entry");
   else if (std::ranges::all_of(f.outputs, [](const Shape& s) { return s.numel() == 0; }))
     report.refuse(Verdict::kVacuous, "nothing to check: forward must return at least 1 value");
-  else if (const auto bad =
-               std::ranges::find_if_not(f.x, [](double e) { return std::isfinite(e); });
-           bad != f.x.end())
+  else if (const auto bad = std::ranges::find_if(f.x, is_not_finite); bad != f.x.end())
     report.refuse(Verdict::kWrong,
                   "not finite: ", element_name("input", f.inputs, std::size_t(bad - f.x.begin())));
   if (!report.ok()) return report;

@@ -48,7 +48,6 @@ double roundoff_of(const Values& outputs) {
                                                                                          : 0;
 }
 
-bool is_not_finite(double x) { return !std::isfinite(x); }
 bool is_not_zero(double x) { return x != 0; }
 
 }  // namespace

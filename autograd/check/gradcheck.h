@@ -21,7 +21,7 @@ struct GradcheckOptions {
   /// inputs. An input with entries that are not in this sample is also checked in one random
   /// direction, along which all its entries move. If it is 0, dual numbers are not used.
   std::int64_t dual_entries = 128;
-  /// As dual_entries, for central differences. The default is smaller, because differences evaluate
+  /// The same number for central differences. The default is smaller, because differences evaluate
   /// f several times for each entry.
   std::int64_t difference_entries = 32;
 };

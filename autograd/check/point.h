@@ -88,6 +88,8 @@ struct CheckedFunction {
 /// terms in different orders.
 inline constexpr double kRoundings = 0x1p10;
 
+/// Returns true if x is infinite or NaN.
+inline bool is_not_finite(double x) { return !std::isfinite(x); }
 /// Returns the largest absolute value, or 0 if there is none.
 double largest_of(std::span<const double> values);
 /// Returns a with each element multiplied by a factor.
@@ -110,8 +112,8 @@ CheckReport check_function(CheckedFunction f, const CheckOptions& options);
 /// x[k] to x[k] + t * by, for each pair (k, by) of `moves`.
 struct Direction {
   CheckedEntry entry;  ///< the single entry that moves, or the input of a random direction
-  std::vector<std::pair<std::size_t, double>> moves =
-      {};  ///< pairs (k, by): entry k moves by t * by
+  /// Pairs (k, by): entry k moves by t * by.
+  std::vector<std::pair<std::size_t, double>> moves = {};
   /// Returns the number by which a derivative along this direction is divided. If only entry k
   /// moves, the number is the distance `by` of its pair, so that the quotient is the partial
   /// derivative with respect to x[k]. Otherwise it is 1.
@@ -136,7 +138,7 @@ struct OutputSlopes {
 /// A function at the point f.x.
 struct Point {
   CheckedFunction f;                      ///< the function and x
-  std::vector<std::size_t> starts = {0};  ///< index in x at which each input starts, then its size
+  std::vector<std::size_t> starts = {0};  ///< index at which each input starts, then the size of x
   Values typical;                         ///< typical absolute value of the entries of each input
   Generator random;                       ///< source of all random numbers of a check
   const Steps steps;                      ///< steps of differences

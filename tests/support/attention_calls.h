@@ -53,13 +53,6 @@ struct Call {
     if (options.window > 0) keep = keep & KeepMask::sliding_window(tq(), tk(), options.window);
     return keep.defined() ? expand(keep.tensor(), scores) : full(scores, 1, bool8);
   }
-  /// Returns bool8 [..., Tq, 1]: true for a fully masked row. All scores of such a row are -inf
-  /// because of a mask or the bias.
-  Tensor fully_masked_rows() const {
-    Tensor visible = kept();
-    if (inputs.size() > 3) visible = logical_and(visible, ne(arranged(3), -kInf));
-    return logical_not(any(visible, {-1}, true));
-  }
 };
 
 /// Returns the shape [lead..., rows, columns].

@@ -257,19 +257,6 @@ TEMPLATE_TEST_CASE(
   });
 }
 
-TEST_CASE("gemm accepts stride 0") {
-  for_each_simd_target([] {
-    const float one = 1.5f;
-    std::vector<float> c(6, -1);
-    Gemm<float> g;
-    g.m = 2, g.n = 3, g.k = 4;
-    g.a = g.b = &one;
-    g.c = c.data(), g.c_row = 3, g.c_col = 1;
-    kernels::simd::gemm(g);
-    CHECK(c == std::vector<float>(6, 9));
-  });
-}
-
 // Row 1 of A has a NaN, and column 2 of B has an infinity.
 TEST_CASE("NaN and inf affect only their row and column") {
   for_each_simd_target([] {

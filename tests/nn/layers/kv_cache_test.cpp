@@ -240,28 +240,6 @@ TEST_CASE("for probe and keep-mask, cached and new tokens form one row of keys")
                           slice(whole.value("blocks.1.attn.hook_k"), 1, 4, 9)) <= 1e-12);
 }
 
-TEST_CASE("a single attention layer works with a cache of one layer") {
-  const NoGrad guard;
-  Generator g(2);
-  for (const bool rope : {false, true}) {
-    const MultiHeadAttention attn({.d_model = 6,
-                                   .heads = 4,
-                                   .d_head = 4,
-                                   .d_value = 3,
-                                   .kv_heads = 2,
-                                   .causal = true,
-                                   .rope = rope,
-                                   .dtype = float64},
-                                  g);
-    const Tensor x = randn({2, 5, 6}, float64, g), full = attn(x);
-    KVCache cache(
-        {.batch = 2, .heads = 2, .capacity = 5, .d_head = 4, .d_value = 3, .dtype = float64});
-    const Tensor first = attn(slice(x, 1, 0, 3), {.cache = &cache});
-    const Tensor rest = attn(slice(x, 1, 3, 5), {.cache = &cache});
-    CHECK(relative_distance(cat({first, rest}, 1), full) <= 1e-12);
-  }
-}
-
 TEST_CASE("a cache allocates its memory once and does not move it") {
   const NoGrad guard;
   const Transformer model = random_model(tiny());

@@ -139,27 +139,4 @@ TEST_CASE("a run that is extended twice equals a run that was started with the f
   }
 }
 
-TEST_CASE("200 + 200 steps give the same files as 400") {
-  const Folder halves, whole;
-  RunConfig c = tiny_run();
-  c.schedule = Decay::kConstant, c.steps = 200, c.eval_every = 30, c.save_every = 80;
-  {
-    Trainer t(c);
-    TrainingRun(t, LockedFolder(halves.path())).run();
-  }
-  const std::string half = bytes_of(halves / "best.safetensors");
-  c.steps = 400;
-  Trainer second = RunFolder(halves.path()).resume(), all(c);
-  second.set(all.config());
-  TrainingRun(second, LockedFolder(halves.path())).run();
-  TrainingRun(all, LockedFolder(whole.path())).run();
-  // Only the state of the run that was not resumed has the seconds of the whole run.
-  RunResult result = RunFolder(whole.path()).summary().result.value();
-  CHECK(result.seconds.has_value());
-  result.seconds.reset();
-  change_metadata(RunFolder(whole.path()).file(RunFolder::kState), "result", to_json(result));
-  check_same_run(halves.path(), whole.path());
-  CHECK(half != bytes_of(halves / "best.safetensors"));
-}
-
 }  // namespace

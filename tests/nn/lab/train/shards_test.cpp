@@ -230,22 +230,6 @@ TEST_CASE("shards side by side need at most a quarter of the free memory") {
   CHECK(groups(2, 4 * 2 * (shard + 2 * sum) - 1) == 1);
 }
 
-TEST_CASE("a step in shards on several threads has four barriers") {
-  const heed::autograd::testing::Threads restore_at_end;
-  for (const int threads : {2, 4, 8}) {
-    heed::autograd::set_num_threads(threads);
-    RunConfig c = preset("micro");
-    c.task = "markov", c.shards = 8;
-    Trainer t(c);
-    t.step();
-    const std::uint64_t before = heed::autograd::pool_jobs();
-    for (int i = 0; i < 10; ++i) t.step();
-    CAPTURE(threads);
-    // In each step: the passes, the sum of the gradients, the norm of the gradient, and the update.
-    CHECK(heed::autograd::pool_jobs() - before == 40);
-  }
-}
-
 TEST_CASE("a step that fails in shards has the same error at any number of threads") {
   const heed::autograd::testing::Threads restore_at_end;
   std::vector<std::string> errors;

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Tests the program heed-bench. Of the printed numbers, it tests those that do not depend on the load of the
-# machine. times_test.sh tests mfu.
+# machine. products_test.cpp tests the counts of FLOP and bytes in mfu and over_bound.
 # Usage: bench_test.sh PATH-TO-HEED-BENCH
 source "$(dirname "$0")/../heed/expect.sh" "$1"
 # number KEY FILE: prints the last value of the key

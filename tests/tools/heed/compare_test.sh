@@ -21,19 +21,6 @@ has_file all/compare/curves.png
 ok grep -aq "scale=none: [0-9.]* at 12" all/compare/curves.png
 expect 0 compare all/reverse-none-[12] --json --out two
 is_json_line; out_has '"setting":"all runs"'; out_has '"n":2'; has_file two/curves.png
-# The numbers are those of heed info, and their means.
-python3 - "$heed" <<'PY' || fail "the numbers of heed compare differ from those of heed info"
-import json, statistics, subprocess, sys
-def heed(*args): return json.loads(subprocess.run([sys.argv[1], *args, "--json"], capture_output=True, check=True).stdout)
-two = json.load(open("out"))["settings"][0]
-for run in two["runs"]:
-    result = heed("info", run["run"])["result"]
-    assert (run["loss"], run["accuracy"]) == (result["loss"], result["accuracy"]), (run, result)
-    assert run["above_optimum"] == result["loss"] - result["optimal_loss"], (run, result)
-losses = [run["loss"] for run in two["runs"]]
-assert abs(two["loss_mean"] - statistics.mean(losses)) < 1e-12
-assert abs(two["loss_error"] - statistics.stdev(losses) / 2**.5) < 1e-12
-PY
 expect 0 compare all/reverse-none-3 --out one; out_has "1 run of 1 setting;"; has_file one/curves.png
 
 # --- a damaged run is not compared, and a warning gives its name and the reason

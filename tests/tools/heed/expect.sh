@@ -88,9 +88,9 @@ end_of_checks() {
   echo "$checks checks, $failures failed"
   [[ $failures == 0 ]]
 }
+# without_checksum FILE: removes the checksum of a safetensors file
+without_checksum() { LC_ALL=C sed -i "s/\"heed_checksum\":\"crc32c:........\",/$(printf '%34s' '')/" "$1"; }
 # edit_state DIR FROM TO: replaces a text in the header of a run's state by one of equal length, and removes the checksum
-edit_state() {
-  LC_ALL=C sed -i "s/\"heed_checksum\":\"crc32c:........\",/$(printf '%34s' '')/; s/$2/$3/" "$1/state.safetensors"
-}
+edit_state() { without_checksum "$1/state.safetensors" && LC_ALL=C sed -i "s/$2/$3/" "$1/state.safetensors"; }
 # unfinish DIR: makes a finished run one that is not finished
 unfinish() { edit_state "$1" '"finished":"yes"' '"_inished":"yes"'; }

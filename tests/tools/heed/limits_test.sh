@@ -15,12 +15,9 @@ while IFS='|' read -r line content; do
 done <<'BAD'
 1|[train
 1|steps
-1|[[train]]\nsteps=3\n
-3|[train]\nsteps=3\n[train]\nlr=0.1\n
 3|[train]\nsteps=3\nsteps=4\n
 3|[train]\nsteps=3\n\0\nlr=0.5\n
 2|[train]\nsteps=99999999999999999999\n
-2|[train]\nlayers=1979-05-27\n
 BAD
 cp kept.toml run/config.toml
 

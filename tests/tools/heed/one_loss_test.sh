@@ -11,14 +11,15 @@ done > trained
 trained=$(< trained); ok test "$(wc -l < trained)" == 2
 expect 0 info all --json; listed=$(losses loss); has_losses "$trained" "$listed"; eval_loss=$(losses eval_loss)
 ok test "$eval_loss" != "$listed"  # eval_loss is measured on 8 sequences, loss on the whole set
-expect 0 compare all --json; has_losses "$trained" "$(losses loss)"
+above=$(losses above_optimum)
+expect 0 compare all --json; has_losses "$trained" "$(losses loss)"; ok test "$(losses above_optimum)" == "$above"
 for seed in 1 2; do
   run=all/$seed one=$(echo "$trained" | sed -n ${seed}p)
   expect 0 eval $run --json; has_losses "$one" "$(losses loss)"
-  expect 0 info $run --json; has_losses "$one" "$(losses loss)"; out_has '"evaluation_set":1024,'
+  expect 0 info $run --json; has_losses "$one" "$(losses loss)"; accuracy=$(losses accuracy | head -1); out_has '"evaluation_set":1024,'
   expect 0 train --config $run/config.toml --out train-$seed --quiet --json; has_losses "$one" "$(losses loss)"
   seconds=$(losses seconds)
-  expect 0 compare train-$seed --out c-$seed --json; ok test "$(losses seconds)" == "$seconds"
+  expect 0 compare train-$seed --out c-$seed --json; ok test "$(losses seconds)" == "$seconds"; ok test "$(losses accuracy)" == "$accuracy"
 done
 
 # --- a run that is resumed has no loss until it ends

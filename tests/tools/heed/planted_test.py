@@ -169,7 +169,7 @@ def heads_reversed(m, rng):
 
 class Study:
     def __init__(self, run, *arguments):
-        self.json = json.loads(heed("study", run, "--samples", 34, *arguments, "--json"))
+        self.json = json.loads(heed("study", run, "--samples", 16, *arguments, "--json"))
         self.claims = self.json["claims"]
         self.text = " ".join(claim["text"] for claim in self.claims)
         self.rows = {row["component"]: row for row in table_of(self.json, "components")} if self.json["sample"] else {}

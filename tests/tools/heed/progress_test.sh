@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Tests of the progress lines of heed train, and of the rows of metrics.csv on disk during training.
+# Tests of the progress lines of heed train. metrics_test.cpp tests the rows of metrics.csv during training.
 # Usage: progress_test.sh PATH-TO-HEED
 source "$(dirname "$0")/expect.sh" "$1"
 reverse=(train reverse "${tiny[@]}" --threads 1)
@@ -26,15 +26,4 @@ ok test "$(weights_of both)" == "$(weights_of without)"
 expect 0 train --resume without --steps 80 --eval-train 7 --quiet
 ok [ -n "$(tail -1 without/metrics.csv | cut -d, -f9)" ]
 
-# --- each step appends a row to metrics.csv, even if the run is not saved after the step
-"$heed" "${reverse[@]}" --steps 1000000 --eval-every 0 --out rows > out 2> err &
-pid=$!
-wait_until $pid has_lines 20 rows/metrics.csv
-touch rows/best.safetensors.tmp12.0  # it may belong to the process that holds the lock
-what="a second writer"
-"$heed" "${reverse[@]}" --out rows --overwrite > second.out 2> second.err < /dev/null
-ok [ $? = 4 ]
-ok test -e rows/best.safetensors.tmp12.0
-kill -KILL $pid
-wait $pid 2> /dev/null
 end_of_checks

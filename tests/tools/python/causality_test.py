@@ -65,18 +65,6 @@ def sdpa(x):
     return F.scaled_dot_product_attention(q, q, q, is_causal=True).transpose(1, 2).flatten(2)
 
 
-def block_means(x, size):
-    """The mean of each complete block, at each of its positions."""
-    whole = x.size(1) // size * size
-    means = x[:, :whole].unflatten(1, (-1, size)).mean(2, keepdim=True).expand(-1, -1, size, -1).flatten(1, 2)
-    return torch.cat([means, x[:, whole:]], 1)
-
-
-def block_summaries(x):
-    """nanochat#844, 1: q, k and v get the mean over their complete block of 64 positions."""
-    return sdpa(x + block_means(x, 64))
-
-
 class ChunkRecurrence(nn.Module):
     """nanochat#844, 2: a recurrence over the means of chunks of 16; each position gets the state of its own chunk."""
 
@@ -205,10 +193,9 @@ class Causality(unittest.TestCase):
         self.refused(None, "changes by", model=small_leak(1e-12).double())
 
     def test_leaks_of_nanochat_844(self):
-        first = "output 0 of sequence 0 changes by .* after a change of token 1 of every sequence"
-        leak = self.refused(block_summaries, first, 128)
+        first = "output 0 of sequence 0 changes by .* after a change of token 1 of every sequence; length 32"
+        leak = self.refused(ChunkRecurrence, first)
         self.assertEqual((leak["output"], leak["token"]), (0, 1))
-        self.refused(ChunkRecurrence, first + "; length 32")
 
     def test_a_leak_in_complete_blocks_at_any_length(self):
         self.refused(ChunkRecurrence, "length 19", 19)

@@ -317,8 +317,13 @@ class Calls(unittest.TestCase):
             kept["mask"] = x > 0
             return x * kept["mask"]
 
-        for backward, verdict in (lambda x, dy: dy * kept["mask"], "wrong"), (lambda x, dy: dy * (x > 0), "right"):
-            self.assertEqual(check_vjp(forward, backward, X).verdict, verdict)
+        def maximum(x):
+            kept["mask"] = x == x.max()
+            return x.max(keepdims=True)
+
+        for function, x in (forward, X), (forward, X[:1, :1]), (maximum, np.exp(X[:1])):
+            self.assertEqual(check_vjp(function, lambda x, dy: dy * kept["mask"], x).verdict, "wrong")
+        self.assertEqual(check_vjp(forward, lambda x, dy: dy * (x > 0), X).verdict, "right")
 
         def keeps_first(x):
             kept.setdefault(x.shape, x > 0)

@@ -15,7 +15,7 @@ using namespace heed::autograd;
 
 int main() {
   manual_seed(1);
-  const std::int64_t tokens = 5, d = 3;
+  const Index tokens = 5, d = 3;
   const auto draw = [&] { return randn({tokens, d}, float64); };
   const Tensor q = draw().requires_grad_(), k = draw().requires_grad_(),
                v = draw().requires_grad_();

@@ -35,18 +35,18 @@ Result additive(const Tensor& queries, const Tensor& memory, const Tensor& w_q, 
 
 int main() {
   manual_seed(1);
-  const std::int64_t batch = 3, tq = 3, tk = 4, d = 5, h = 6;
+  const Index batch = 3, tq = 3, tk = 4, d = 5, h = 6;
   const auto draw = [](const Shape& shape) { return randn(shape, float64).requires_grad_(); };
   const Tensor queries = draw({batch, 1, tq, d}), memory = draw({batch, 1, tk, d});  // 1 head
   const Tensor w_q = draw({h, d}), w_k = draw({h, d}), v = draw({h});
-  const std::vector<std::int64_t> lengths{4, 2, 0};
+  const std::vector<Index> lengths{4, 2, 0};
   const KeepMask keep = KeepMask::padding(lengths, tk) & KeepMask::causal(tq, tk);
 
   const Result r = additive(queries, memory, w_q, w_k, v, keep);
   std::printf("weights, query by key, of sequences with 4, 2 and 0 keys\n");
-  for (std::int64_t i = 0; i < tq; ++i) {
-    for (std::int64_t b = 0; b < batch; ++b) {
-      for (std::int64_t j = 0; j < tk; ++j) std::printf("%.3f ", r.weights.at({b, 0, i, j}));
+  for (Index i = 0; i < tq; ++i) {
+    for (Index b = 0; b < batch; ++b) {
+      for (Index j = 0; j < tk; ++j) std::printf("%.3f ", r.weights.at({b, 0, i, j}));
       std::printf("%s", b < batch - 1 ? "   " : "\n");
     }
   }

@@ -13,7 +13,7 @@ using namespace heed::lab;
 
 namespace {
 
-constexpr std::int64_t kBatch = 16, kContext = 96, kWidth = 64, kHeads = 4, kLayers = 2;
+constexpr Index kBatch = 16, kContext = 96, kWidth = 64, kHeads = 4, kLayers = 2;
 const Vocabulary kLetters = Vocabulary::of("\n .JTabcdeghiklmnorstuvwy");
 
 // Each verse contains the previous verse. Only earlier text determines the word after "that ".
@@ -60,7 +60,7 @@ struct GPT : Module {
   template <class F>
   void visit(F&& f) {
     f("tok", tok), f("ln", ln), f("head", head);
-    for (std::int64_t i = 0; i < kLayers; ++i) f("blocks." + std::to_string(i), blocks[i]);
+    for (Index i = 0; i < kLayers; ++i) f("blocks." + std::to_string(i), blocks[i]);
   }
 };
 
@@ -68,7 +68,7 @@ struct GPT : Module {
 
 int main() {
   manual_seed(1);
-  const std::vector<std::int64_t> text = kLetters.encode(rhyme());
+  const std::vector<Index> text = kLetters.encode(rhyme());
   std::vector<Tensor> windows;  // each has kContext + 1 tokens: the inputs and one more
   for (auto at = text.begin(); at + kContext < text.end(); ++at)
     windows.push_back(from_data(std::span(at, kContext + 1), {kContext + 1}));
@@ -77,7 +77,7 @@ int main() {
   AdamW optimizer(decay_groups(parameters(model), 0.1));
   const Schedule schedule{Decay::kCosine, 3e-3, 3e-4, 20, 120};
   double first = 0, last = 0;
-  for (std::int64_t step = 0; step < schedule.total_steps; ++step) {
+  for (Index step = 0; step < schedule.total_steps; ++step) {
     const Tensor batch = index_select(all, 0, randint(0, all.size(0), {kBatch}));
     const Tensor targets = slice(batch, 1, 1, kContext + 1);
     const Tensor loss = cross_entropy(model(slice(batch, 1, 0, kContext)), targets);

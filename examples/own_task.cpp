@@ -15,7 +15,7 @@ using namespace heed::lab;
 
 namespace {
 
-constexpr std::int64_t kDigits = 5, kBar = 10;
+constexpr Index kDigits = 5, kBar = 10;
 
 class Sorting : public Task {
  public:
@@ -33,9 +33,9 @@ class Sorting : public Task {
   // Draws one sequence. The targets are the inputs shifted by one position. The accuracy is
   // measured on the sorted digits only.
   Sequence draw(Generator& g) const override {
-    std::vector<std::int64_t> digits(kDigits);
+    std::vector<Index> digits(kDigits);
     g.randint(digits, 0, 10);
-    std::vector<std::int64_t> all = digits;
+    std::vector<Index> all = digits;
     all.push_back(kBar);
     std::sort(digits.begin(), digits.end());
     all.insert(all.end(), digits.begin(), digits.end());
@@ -73,7 +73,7 @@ int main() {
   const Vocabulary& spelling = trainer.task->info().vocabulary;
   std::printf("\n%s", question.c_str());
   generate(trainer.model, spelling.encode(question), kDigits, {.greedy = true}, default_generator(),
-           [&](std::int64_t id) { return std::printf("%s", spelling.label(id).c_str()) > 0; });
+           [&](Index id) { return std::printf("%s", spelling.label(id).c_str()) > 0; });
   std::printf(
       "\n\nNotice: the loss reaches the optimal loss, which is not 0, because the random digits\n"
       "cannot be predicted. A lower loss would mean that the model has access to its targets.\n");

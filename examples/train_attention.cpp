@@ -11,13 +11,13 @@
 using namespace heed::autograd;
 using namespace heed::nn;
 
-constexpr std::int64_t kTokens = 8, kNumbers = 8, kWidth = kNumbers + 2 * kTokens, kHeads = 2;
+constexpr Index kTokens = 8, kNumbers = 8, kWidth = kNumbers + 2 * kTokens, kHeads = 2;
 
 struct Examples {
   // x [B, T, d_model] is the input. wanted [B, T, T] is 1 at the target of each token and 0
   // elsewhere. y [B, T, kNumbers] is the correct output.
   Tensor x, wanted, y;
-  explicit Examples(std::int64_t batch) {
+  explicit Examples(Index batch) {
     const Tensor numbers = randn({batch, kTokens, kNumbers}), one_hot = eye(kTokens);
     wanted = embedding(one_hot, randint(0, kTokens, {batch, kTokens}));
     x = cat({numbers, expand(one_hot, wanted.shape()), wanted}, -1);
@@ -53,7 +53,7 @@ int main() {
   heed::plot::HeatmapGrid grid{.title = "Attention before training (above) and after it (below)"};
   grid.panel_columns = kHeads, grid.row_axis = "query", grid.col_axis = "key";
   for (const Tensor& a : {before, after})
-    for (const std::int64_t h : {0, 1})
+    for (const Index h : {0, 1})
       grid.panels.push_back({"head " + std::to_string(h), kTokens, kTokens,
                              select(select(a, 0, 0), 0, h).to_vector<float>()});
   heed::plot::write_png("train_attention.png", draw_heatmap(grid), grid.title);

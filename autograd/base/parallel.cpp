@@ -70,11 +70,11 @@ class ThreadPool {
 
   int size() const { return int(workers_.size()) + 1; }
 
-  static constexpr std::int64_t kMostChunks = (1 << 16) - 1;
+  static constexpr Index kMostChunks = (1 << 16) - 1;
 
   // Runs the chunks [begin, begin + chunks) of a job, at most kMostChunks, and returns true.
   // Returns false, without running anything, if the pool is busy or has no workers.
-  bool try_run(std::int64_t begin, std::int64_t chunks, detail::ChunkFn call, void* f) {
+  bool try_run(Index begin, Index chunks, detail::ChunkFn call, void* f) {
     if (workers_.empty() || busy_.exchange(true, std::memory_order_acquire)) return false;
     begin_ = begin, call_ = call, f_ = f;
     job_.store({job_.load(std::memory_order_relaxed).number() + 1, chunks});
@@ -102,9 +102,9 @@ class ThreadPool {
   struct Count {
     std::uint64_t bits = 0;
     Count() = default;
-    Count(std::uint64_t number, std::int64_t chunks) : bits(number << 16 | std::uint64_t(chunks)) {}
+    Count(std::uint64_t number, Index chunks) : bits(number << 16 | std::uint64_t(chunks)) {}
     std::uint64_t number() const { return bits >> 16; }
-    std::int64_t chunks() const { return std::int64_t(bits & kMostChunks); }
+    Index chunks() const { return Index(bits & kMostChunks); }
   };
   // The number of claimed chunks among those that one thread owns, with the number of their job. If
   // the slot has the number of an earlier job, no chunk that the thread owns in the current job is
@@ -114,11 +114,11 @@ class ThreadPool {
   };
   // Progress of one thread. Only that thread writes it.
   struct alignas(128) Reported {
-    std::atomic<std::int64_t> chunks{0};  // number of chunks finished, over all jobs
+    std::atomic<Index> chunks{0};  // number of chunks finished, over all jobs
   };
 
-  std::int64_t all_reported() const {
-    std::int64_t sum = 0;
+  Index all_reported() const {
+    Index sum = 0;
     for (const Reported& r : reported_) sum += r.chunks.load(std::memory_order_acquire);
     return sum;
   }
@@ -134,9 +134,9 @@ class ThreadPool {
 
   // Returns the first of the chunks of a job that a thread owns. It is rounded up, so that the
   // caller owns a chunk of each job, and need not wait for a worker to wake up.
-  std::int64_t first_of(std::size_t thread, Count job) const {
-    const auto threads = std::int64_t(slots_.size());
-    return (job.chunks() * std::int64_t(thread) + threads - 1) / threads;
+  Index first_of(std::size_t thread, Count job) const {
+    const auto threads = Index(slots_.size());
+    return (job.chunks() * Index(thread) + threads - 1) / threads;
   }
 
   // Claims one of the chunks that `owner` owns and runs it. Returns false if all are claimed. A
@@ -145,10 +145,10 @@ class ThreadPool {
   // claim, call_ and f_ belong to the job, because it cannot end before its claimed chunks are
   // reported.
   bool run_one(std::size_t owner, Count job) {
-    const std::int64_t first = first_of(owner, job), owned = first_of(owner + 1, job) - first;
+    const Index first = first_of(owner, job), owned = first_of(owner + 1, job) - first;
     std::atomic<Count>& claimed = slots_[owner].claimed;
     Count now = claimed.load(std::memory_order_relaxed);
-    std::int64_t next = 0;
+    Index next = 0;
     do {
       if (now.number() > job.number()) return false;
       next = now.number() == job.number() ? now.chunks() : 0;
@@ -169,11 +169,11 @@ class ThreadPool {
   // owns, and reports how many it has run.
   void run_and_report(std::size_t own) {
     const Count job = job_.load(std::memory_order_acquire);
-    std::int64_t ran = 0;
+    Index ran = 0;
     for (std::size_t i = 0; i < slots_.size(); ++i)
       while (run_one((own + i) % slots_.size(), job)) ++ran;
     if (ran == 0) return;  // a write would move the cache line, which the caller polls
-    std::atomic<std::int64_t>& chunks = reported_[own].chunks;
+    std::atomic<Index>& chunks = reported_[own].chunks;
     chunks.store(chunks.load(std::memory_order_relaxed) + ran, std::memory_order_release);
   }
 
@@ -201,7 +201,7 @@ class ThreadPool {
   }
 
   alignas(128) std::atomic<Count> job_{};  // the last job; idle workers poll it
-  std::int64_t begin_ = 0;                 // its first chunk
+  Index begin_ = 0;                        // its first chunk
   detail::ChunkFn call_ = nullptr;
   void* f_ = nullptr;
   alignas(128) std::vector<Slot> slots_;  // one per thread; slot 0 belongs to the caller
@@ -212,7 +212,7 @@ class ThreadPool {
   std::atomic<bool> stop_{false};  // polled by idle workers
   std::atomic<int> sleepers_{0};
   alignas(128) std::atomic<bool> busy_{false};
-  std::int64_t ended_ = 0;    // number of chunks of all jobs so far, including the current job
+  Index ended_ = 0;           // number of chunks of all jobs so far, including the current job
   std::exception_ptr error_;  // first error of the job; mutex_ guards it until the last chunk ends
 };
 
@@ -233,12 +233,11 @@ std::mutex teams_mutex;  // held while the teams work
 std::vector<std::unique_ptr<ThreadPool>> team_pools;
 
 // Makes a pool of `each` threads for each team. Returns false if the system cannot start them.
-bool start_teams(std::int64_t teams, int each) {
+bool start_teams(Index teams, int each) {
   if (std::ssize(team_pools) == teams && team_pools[0]->size() == each) return true;
   team_pools.clear();
   try {
-    for (std::int64_t i = 0; i < teams; ++i)
-      team_pools.push_back(std::make_unique<ThreadPool>(each));
+    for (Index i = 0; i < teams; ++i) team_pools.push_back(std::make_unique<ThreadPool>(each));
   } catch (const IoError&) {
     team_pools.clear();
   }
@@ -272,22 +271,22 @@ void set_num_threads(int n) {
 
 std::uint64_t pool_jobs() { return jobs_run.load(std::memory_order_relaxed); }
 
-void detail::run_chunks(std::int64_t chunks, ChunkFn call, void* f) {
-  std::int64_t done = 0;
+void detail::run_chunks(Index chunks, ChunkFn call, void* f) {
+  Index done = 0;
   while (!inside_chunk && done < chunks) {
-    const std::int64_t some = std::min(chunks - done, ThreadPool::kMostChunks);
+    const Index some = std::min(chunks - done, ThreadPool::kMostChunks);
     if (!current_pool().try_run(done, some, call, f)) break;
     done += some;
   }
-  for (std::int64_t c = done; c < chunks; ++c) call(f, c);
+  for (Index c = done; c < chunks; ++c) call(f, c);
 }
 
-void parallel_teams(std::int64_t teams, const std::function<void(std::int64_t)>& f) {
-  const int each = int(num_threads() / std::max<std::int64_t>(teams, 1));
+void parallel_teams(Index teams, const std::function<void(Index)>& f) {
+  const int each = int(num_threads() / std::max<Index>(teams, 1));
   std::unique_lock lock(teams_mutex, std::defer_lock);
   const bool split =
       teams > 1 && each > 1 && !team_pool && lock.try_lock() && start_teams(teams, each);
-  parallel_for(teams, 1, [&](std::int64_t team, std::int64_t) {
+  parallel_for(teams, 1, [&](Index team, Index) {
     if (!split) return f(team);
     // The thread is inside a chunk of the common pool, but may share its work with its team.
     struct Join {

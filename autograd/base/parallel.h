@@ -9,6 +9,8 @@
 #include <cstdint>
 #include <functional>
 
+#include "autograd/base/index.h"
+
 namespace heed::autograd {
 
 /// Returns the number of cores that this process may use, between 1 and 256. On Linux this respects
@@ -30,8 +32,8 @@ void set_num_threads(int n);
 std::uint64_t pool_jobs();
 
 namespace detail {
-using ChunkFn = void (*)(void* f, std::int64_t chunk);
-void run_chunks(std::int64_t chunks, ChunkFn call, void* f);
+using ChunkFn = void (*)(void* f, Index chunk);
+void run_chunks(Index chunks, ChunkFn call, void* f);
 }  // namespace detail
 
 /// Divides the indices [0, n) into chunks of `grain` indices, and calls f(begin, end) once for each
@@ -41,17 +43,17 @@ void run_chunks(std::int64_t chunks, ChunkFn call, void* f);
 /// busy, or if parallel_for() is called from inside f, the calling thread runs all chunks. If
 /// `grain` is below 1, each chunk has one index.
 template <class F>
-void parallel_for(std::int64_t n, std::int64_t grain, F&& f) {
+void parallel_for(Index n, Index grain, F&& f) {
   if (n <= 0) return;
   if (grain < 1) grain = 1;
-  const std::int64_t chunks = (n - 1) / grain + 1;
-  auto one = [&f, n, grain](std::int64_t c) {
-    const std::int64_t begin = c * grain;
+  const Index chunks = (n - 1) / grain + 1;
+  auto one = [&f, n, grain](Index c) {
+    const Index begin = c * grain;
     f(begin, n - begin > grain ? begin + grain : n);
   };
   if (chunks == 1) return one(0);
   detail::run_chunks(
-      chunks, [](void* g, std::int64_t c) { (*static_cast<decltype(one)*>(g))(c); }, &one);
+      chunks, [](void* g, Index c) { (*static_cast<decltype(one)*>(g))(c); }, &one);
 }
 
 /// Calls f(0), ..., f(teams - 1) side by side. Inside f, parallel_for() has num_threads() / teams
@@ -59,6 +61,6 @@ void parallel_for(std::int64_t n, std::int64_t grain, F&& f) {
 /// as parallel_for() does. In four cases the calls of f run like the chunks of a parallel_for():
 /// if a team would have fewer than two threads, if this function is called inside f, if another
 /// thread is running it, and if the system cannot start the threads of the teams.
-void parallel_teams(std::int64_t teams, const std::function<void(std::int64_t team)>& f);
+void parallel_teams(Index teams, const std::function<void(Index team)>& f);
 
 }  // namespace heed::autograd

@@ -5,10 +5,9 @@
 
 namespace heed::autograd {
 
-Dims::Dims(const std::vector<int>& dims)
-    : Dims(std::vector<std::int64_t>(dims.begin(), dims.end())) {}
+Dims::Dims(const std::vector<int>& dims) : Dims(std::vector<Index>(dims.begin(), dims.end())) {}
 
-Dims Dims::filled(int rank, std::int64_t value) {
+Dims Dims::filled(int rank, Index value) {
   Dims d;
   for (int i = 0; i < rank; ++i) d.push_back(value);
   return d;
@@ -37,7 +36,7 @@ std::string to_text(const Dims& dims) {
 
 std::ostream& operator<<(std::ostream& out, const Dims& dims) { return out << to_text(dims); }
 
-Dims unravel(std::int64_t flat, const Shape& shape) {
+Dims unravel(Index flat, const Shape& shape) {
   Dims index = shape;
   for (int i = shape.rank() - 1; i >= 0; --i) {
     index[i] = flat % shape[i];
@@ -52,20 +51,20 @@ int Layout::repeated_axis() const {
   return -1;
 }
 
-std::int64_t Layout::offset_of(const Dims& index) const {
-  std::int64_t sum = 0;
+Index Layout::offset_of(const Dims& index) const {
+  Index sum = 0;
   for (int i = 0; i < index.rank(); ++i) sum += index[i] * strides[i];
   return sum;
 }
 
-void detail::fail_axis(std::string_view op, const Shape& shape, std::int64_t axis) {
+void detail::fail_axis(std::string_view op, const Shape& shape, Index axis) {
   check(shape.rank() > 0, op, "axis ", axis, " is out of range: a tensor of rank 0 has no axes");
   fail(op, "axis ", axis, " is out of range for shape ", shape, "; needs at least ", -shape.rank(),
        " and below ", shape.rank());
 }
 
-int normalized_new_axis(std::string_view op, const Shape& shape, std::int64_t axis) {
-  const std::int64_t rank = shape.rank();
+int normalized_new_axis(std::string_view op, const Shape& shape, Index axis) {
+  const Index rank = shape.rank();
   check(axis >= -rank - 1 && axis <= rank, op, "axis ", axis, " is out of range for a new axis of ",
         shape, "; needs ", -rank - 1, " to ", rank);
   return int(axis < 0 ? axis + rank + 1 : axis);
@@ -76,8 +75,8 @@ Shape broadcast(std::string_view op, const Shape& a, const Shape& b) {
   const int rank = std::max(a.rank(), b.rank());
   Shape out = Dims::filled(rank, 1);
   for (int i = 1; i <= rank; ++i) {
-    const std::int64_t x = i <= a.rank() ? a[a.rank() - i] : 1;
-    const std::int64_t y = i <= b.rank() ? b[b.rank() - i] : 1;
+    const Index x = i <= a.rank() ? a[a.rank() - i] : 1;
+    const Index y = i <= b.rank() ? b[b.rank() - i] : 1;
     check(x == y || x == 1 || y == 1, op, "shapes ", a, " and ", b, " do not broadcast: ", x,
           " against ", y, " in axis ", -i);
     out[rank - i] = x == 1 ? y : x;
@@ -85,9 +84,9 @@ Shape broadcast(std::string_view op, const Shape& a, const Shape& b) {
   return out;
 }
 
-std::int64_t checked_numel(std::string_view op, const Shape& shape) {
-  std::int64_t n = 1;
-  for (const std::int64_t d : shape) {
+Index checked_numel(std::string_view op, const Shape& shape) {
+  Index n = 1;
+  for (const Index d : shape) {
     check(d >= 0, op, "sizes must be >= 0, got ", shape);
     // Unlike an int64, a double cannot overflow here, and it is exact up to 2^53.
     check(double(n) * double(d) <= 0x1p40, op, "shape ", shape, " has more than 2^40 elements");
@@ -117,7 +116,7 @@ Layout expanded(std::string_view op, const Layout& x, const Shape& shape) {
   check(lead >= 0, op, "cannot expand ", x.shape, " to the lower rank of ", shape);
   Layout out{shape, Dims::filled(shape.rank(), 0), x.offset};
   for (int i = 0; i < x.shape.rank(); ++i) {
-    const std::int64_t from = x.shape[i], to = shape[lead + i];
+    const Index from = x.shape[i], to = shape[lead + i];
     check(from == to || from == 1, op, "cannot expand ", x.shape, " to ", shape, ": axis ", i,
           " has size ", from, ", only size 1 expands");
     out.strides[lead + i] = from == to ? x.strides[i] : 0;
@@ -125,7 +124,7 @@ Layout expanded(std::string_view op, const Layout& x, const Shape& shape) {
   return out;
 }
 
-Layout sliced(const Layout& x, int axis, std::int64_t start, std::int64_t end, std::int64_t step) {
+Layout sliced(const Layout& x, int axis, Index start, Index end, Index step) {
   Layout out = x;
   out.shape[axis] = end <= start ? 0 : (end - start + step - 1) / step;
   if (out.shape[axis] > 0) out.offset += start * x.strides[axis];
@@ -148,8 +147,8 @@ std::optional<Layout> reshaped(const Layout& x, const Shape& shape) {
   if (shape.numel() == 0) return Layout{shape, Layout::contiguous(shape).strides, x.offset};
   while (i < old_rank || j < new_rank) {
     int i_end = i, j_end = j;
-    std::int64_t n = i_end < old_rank ? x.shape[i_end++] : 1;
-    std::int64_t m = j_end < new_rank ? shape[j_end++] : 1;
+    Index n = i_end < old_rank ? x.shape[i_end++] : 1;
+    Index m = j_end < new_rank ? shape[j_end++] : 1;
     while (n != m) {
       if (n < m)
         n *= x.shape[i_end++];
@@ -157,7 +156,7 @@ std::optional<Layout> reshaped(const Layout& x, const Shape& shape) {
         m *= shape[j_end++];
     }
     // The stride of an axis of size 1 has no effect, so such axes are skipped.
-    std::int64_t inner = 1, run = 1;
+    Index inner = 1, run = 1;
     bool first = true;
     for (int a = i_end - 1; a >= i; --a) {
       if (x.shape[a] == 1) continue;

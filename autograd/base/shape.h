@@ -7,7 +7,6 @@
 
 #include <array>
 #include <concepts>
-#include <cstdint>
 #include <initializer_list>
 #include <iosfwd>
 #include <optional>
@@ -17,6 +16,7 @@
 #include <vector>
 
 #include "autograd/base/error.h"
+#include "autograd/base/index.h"
 
 namespace heed::autograd {
 
@@ -32,12 +32,12 @@ class Dims {
   /// Creates an empty list, or a list of the given integers. Throws ShapeError if there are more
   /// than eight.
   constexpr Dims() = default;
-  Dims(std::initializer_list<std::int64_t> dims) : Dims(std::span(dims.begin(), dims.size())) {}
+  Dims(std::initializer_list<Index> dims) : Dims(std::span(dims.begin(), dims.size())) {}
   template <std::integral T>
-  Dims(T size) : Dims({std::int64_t(size)}) {}
-  Dims(const std::vector<std::int64_t>& dims) : Dims(std::span(dims)) {}
+  Dims(T size) : Dims({Index(size)}) {}
+  Dims(const std::vector<Index>& dims) : Dims(std::span(dims)) {}
   Dims(const std::vector<int>& dims);
-  explicit Dims(std::span<const std::int64_t> dims) : rank_(int(dims.size())) {
+  explicit Dims(std::span<const Index> dims) : rank_(int(dims.size())) {
     if (dims.size() > kMaxRank) [[unlikely]]
       fail_rank(dims.size());
     for (std::size_t i = 0; i < dims.size(); ++i) dims_[i] = dims[i];
@@ -45,39 +45,39 @@ class Dims {
   ///@}
   Dims(bool) = delete;  // otherwise `true` in sum(x, true) would become axis 1
   /// Returns a list of `rank` entries, all equal to `value`. Throws ShapeError if rank > 8.
-  static Dims filled(int rank, std::int64_t value);
+  static Dims filled(int rank, Index value);
 
   /// Returns the number of entries.
   int rank() const { return rank_; }
   ///@{
   /// Returns entry i. A negative i counts from the back: -1 is the last entry. Throws ShapeError if
   /// i is out of range. data() does not check the index; it is meant for hot loops.
-  std::int64_t operator[](int i) const { return dims_[position(i)]; }
-  std::int64_t& operator[](int i) { return dims_[position(i)]; }
+  Index operator[](int i) const { return dims_[position(i)]; }
+  Index& operator[](int i) { return dims_[position(i)]; }
   ///@}
   ///@{
   /// data() and begin() return a pointer to the first entry. end() returns the pointer after the
   /// last entry.
-  const std::int64_t* data() const { return dims_.data(); }
-  const std::int64_t* begin() const { return dims_.data(); }
-  const std::int64_t* end() const { return dims_.data() + rank_; }
+  const Index* data() const { return dims_.data(); }
+  const Index* begin() const { return dims_.data(); }
+  const Index* end() const { return dims_.data() + rank_; }
   ///@}
   /// Returns the last entry. Throws ShapeError if the list is empty.
-  std::int64_t back() const { return (*this)[-1]; }
+  Index back() const { return (*this)[-1]; }
   /// Returns the product of the entries, which is 1 for an empty list.
-  std::int64_t numel() const {
-    std::int64_t n = 1;
-    for (const std::int64_t d : *this) n *= d;
+  Index numel() const {
+    Index n = 1;
+    for (const Index d : *this) n *= d;
     return n;
   }
   /// Appends an entry. Throws ShapeError if the list already has eight entries.
-  void push_back(std::int64_t value) {
+  void push_back(Index value) {
     if (rank_ == kMaxRank) [[unlikely]]
       fail_rank(kMaxRank + 1);
     dims_[std::size_t(rank_++)] = value;
   }
   /// Returns a copy in which entry i is `value`. Throws ShapeError if i is out of range.
-  Dims with(int i, std::int64_t value) const {
+  Dims with(int i, Index value) const {
     Dims d = *this;
     d[i] = value;
     return d;
@@ -94,7 +94,7 @@ class Dims {
   /// ShapeError if these are more than eight.
   Dims joined(const Dims& more) const {
     Dims d = *this;
-    for (const std::int64_t value : more) d.push_back(value);
+    for (const Index value : more) d.push_back(value);
     return d;
   }
   /// Returns a list of the entries with index i, where from <= i < to. Requires from >= 0 and
@@ -117,7 +117,7 @@ class Dims {
   std::size_t position_from_back(int i) const;
   [[noreturn]] static void fail_rank(std::size_t rank);
 
-  std::array<std::int64_t, kMaxRank> dims_{};
+  std::array<Index, kMaxRank> dims_{};
   int rank_ = 0;
 };
 using Shape = Dims;    ///< sizes of the axes of a tensor
@@ -131,18 +131,18 @@ std::ostream& operator<<(std::ostream& out, const Dims& dims);
 
 /// Converts a row-major flat index into one index per axis, as NumPy's unravel_index does. The
 /// sizes in `shape` must not be 0.
-Dims unravel(std::int64_t flat, const Shape& shape);
+Dims unravel(Index flat, const Shape& shape);
 
 /// Position of a tensor's elements in its storage. All numbers count elements, not bytes.
 struct Layout {
-  Shape shape;              ///< size of each axis, at least 0
-  Strides strides;          ///< one per axis; a stride may be 0 or negative
-  std::int64_t offset = 0;  ///< position of the element with index [0, ..., 0] in the storage
+  Shape shape;       ///< size of each axis, at least 0
+  Strides strides;   ///< one per axis; a stride may be 0 or negative
+  Index offset = 0;  ///< position of the element with index [0, ..., 0] in the storage
 
   /// Returns the row-major layout of a shape, with offset 0.
   static Layout contiguous(const Shape& shape) {
     Layout layout{shape, shape, 0};
-    std::int64_t stride = 1;
+    Index stride = 1;
     for (int i = shape.rank() - 1; i >= 0; --i) {
       layout.strides[i] = stride;
       stride *= shape.data()[i];
@@ -152,8 +152,8 @@ struct Layout {
   /// Returns true if the elements are adjacent in memory and in row-major order. The offset does
   /// not affect the result.
   bool is_contiguous() const {
-    const std::int64_t *sizes = shape.data(), *steps = strides.data();
-    std::int64_t stride = 1;
+    const Index *sizes = shape.data(), *steps = strides.data();
+    Index stride = 1;
     for (int i = shape.rank() - 1; i >= 0; --i) {
       if (sizes[i] == 0) return true;
       if (sizes[i] != 1 && steps[i] != stride) return false;
@@ -166,30 +166,30 @@ struct Layout {
   int repeated_axis() const;
   /// Returns the distance, in elements, from the element with index [0, ..., 0] to the element at
   /// `index`.
-  std::int64_t offset_of(const Dims& index) const;
+  Index offset_of(const Dims& index) const;
 };
 
 namespace detail {
-[[noreturn]] void fail_axis(std::string_view op, const Shape& shape, std::int64_t axis);
+[[noreturn]] void fail_axis(std::string_view op, const Shape& shape, Index axis);
 }
 /// Converts an axis in [-rank, rank) to the range [0, rank). A negative axis counts from the back:
 /// -1 is the last axis. Throws ShapeError for any other axis.
-inline int normalized_axis(std::string_view op, const Shape& shape, std::int64_t axis) {
-  const std::int64_t rank = shape.rank(), normalized = axis < 0 ? axis + rank : axis;
+inline int normalized_axis(std::string_view op, const Shape& shape, Index axis) {
+  const Index rank = shape.rank(), normalized = axis < 0 ? axis + rank : axis;
   if (normalized < 0 || normalized >= rank) [[unlikely]]
     detail::fail_axis(op, shape, axis);
   return int(normalized);
 }
 /// Converts the position of a new axis in [-rank - 1, rank] to the range [0, rank]. Throws
 /// ShapeError for any other position.
-int normalized_new_axis(std::string_view op, const Shape& shape, std::int64_t axis);
+int normalized_new_axis(std::string_view op, const Shape& shape, Index axis);
 /// Returns the shape to which the shapes a and b broadcast by NumPy's rules. Throws ShapeError if
 /// the two shapes do not broadcast.
 Shape broadcast(std::string_view op, const Shape& a, const Shape& b);
 
 /// Returns the number of elements of a shape. Throws ShapeError if a size is negative or if there
 /// are more than 2^40 elements.
-std::int64_t checked_numel(std::string_view op, const Shape& shape);
+Index checked_numel(std::string_view op, const Shape& shape);
 
 /// Returns a view in which axis i is axis axes[i] of x. Throws ShapeError if `axes` does not
 /// contain each axis exactly once.
@@ -199,7 +199,7 @@ Layout permuted(std::string_view op, const Layout& x, const Dims& axes);
 Layout expanded(std::string_view op, const Layout& x, const Shape& shape);
 /// Returns a view of the elements start, start + step, ... below `end` along one axis. Both bounds
 /// must be within the axis, and step must be at least 1.
-Layout sliced(const Layout& x, int axis, std::int64_t start, std::int64_t end, std::int64_t step);
+Layout sliced(const Layout& x, int axis, Index start, Index end, Index step);
 /// Returns a view of x with a new shape, whose elements have the same row-major order. Returns
 /// nullopt if the strides of x do not allow such a view, so that a copy is necessary. Both shapes
 /// must have the same number of elements.

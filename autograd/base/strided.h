@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdint>
 
 #include "autograd/base/parallel.h"
 #include "autograd/base/shape.h"
@@ -19,7 +18,7 @@ namespace heed::autograd {
 template <int N>
 class StridedLoop {
  public:
-  using Offsets = std::array<std::int64_t, N>;  ///< one offset or stride per operand, in elements
+  using Offsets = std::array<Index, N>;  ///< one offset or stride per operand, in elements
 
   /// Prepares the loop. strides[k] are the strides of operand k, one per axis of `shape`.
   StridedLoop(const Shape& shape, const std::array<const Strides*, N>& strides) {
@@ -42,26 +41,26 @@ class StridedLoop {
   }
 
   /// Returns the number of inner runs.
-  std::int64_t outer() const { return outer_; }
+  Index outer() const { return outer_; }
   /// Returns the number of elements of an inner run.
-  std::int64_t inner() const { return sizes_[rank_ - 1]; }
+  Index inner() const { return sizes_[rank_ - 1]; }
 
   ///@{
   /// Calls f(offsets, n, strides) for the inner runs [begin, end), or for all runs, in row-major
   /// order. offsets[k] is the position of the run's first element in operand k; strides[k] is the
   /// distance between neighboring elements of the run in operand k; n is inner().
   template <class F>
-  void run(F&& f, std::int64_t begin, std::int64_t end) const {
+  void run(F&& f, Index begin, Index end) const {
     if (begin >= end) return;
-    std::array<std::int64_t, kMaxRank> index{};
+    std::array<Index, kMaxRank> index{};
     Offsets offset{};
-    std::int64_t rest = begin;
+    Index rest = begin;
     for (int i = rank_ - 2; i >= 0; --i) {
       index[std::size_t(i)] = rest % sizes_[i];
       rest /= sizes_[i];
       for (std::size_t k = 0; k < N; ++k) offset[k] += index[std::size_t(i)] * strides_[k][i];
     }
-    for (std::int64_t o = begin;;) {
+    for (Index o = begin;;) {
       f(offset, inner(), inner_strides_);
       if (++o == end) return;
       for (int i = rank_ - 2; i >= 0; --i) {
@@ -83,25 +82,25 @@ class StridedLoop {
 
  private:
   int rank_ = 0;
-  std::int64_t outer_ = 1;
-  std::int64_t sizes_[kMaxRank] = {};
-  std::int64_t strides_[N][kMaxRank] = {};
+  Index outer_ = 1;
+  Index sizes_[kMaxRank] = {};
+  Index strides_[N][kMaxRank] = {};
   Offsets inner_strides_{};
 };
 
 /// Work of one parallel chunk, in units of one addition.
-inline constexpr std::int64_t kGrain = 1 << 12;
+inline constexpr Index kGrain = 1 << 12;
 
 ///@{
 /// Calls body(offsets, n, strides) for all inner runs of the loop, in parallel. The arguments are
 /// those of StridedLoop::run(). If the loop has only one run, the run is divided into pieces.
 /// `cost` is the work per element, in units of one addition (default 1).
 template <int N, class F>
-void for_each_run(const StridedLoop<N>& loop, std::int64_t cost, F&& body) {
-  const std::int64_t grain = kGrain / std::max<std::int64_t>(1, cost);
+void for_each_run(const StridedLoop<N>& loop, Index cost, F&& body) {
+  const Index grain = kGrain / std::max<Index>(1, cost);
   if (loop.outer() == 1) {
-    loop.run([&](const auto& offset, std::int64_t n, const auto& stride) {
-      parallel_for(n, grain, [&](std::int64_t begin, std::int64_t end) {
+    loop.run([&](const auto& offset, Index n, const auto& stride) {
+      parallel_for(n, grain, [&](Index begin, Index end) {
         auto at = offset;
         for (std::size_t k = 0; k < N; ++k) at[k] += begin * stride[k];
         body(at, end - begin, stride);
@@ -109,8 +108,8 @@ void for_each_run(const StridedLoop<N>& loop, std::int64_t cost, F&& body) {
     });
     return;
   }
-  parallel_for(loop.outer(), grain / std::max<std::int64_t>(1, loop.inner()),
-               [&](std::int64_t begin, std::int64_t end) { loop.run(body, begin, end); });
+  parallel_for(loop.outer(), grain / std::max<Index>(1, loop.inner()),
+               [&](Index begin, Index end) { loop.run(body, begin, end); });
 }
 template <int N, class F>
 void for_each_run(const StridedLoop<N>& loop, F&& body) {
@@ -123,14 +122,13 @@ void for_each_run(const StridedLoop<N>& loop, F&& body) {
 /// receives refer to the first element of a line. Strides are in elements. `cost` is the work per
 /// element, in units of one addition.
 template <class T, class F>
-void for_each_line(T* y, const Layout& y_at, const T* x, const Layout& x_at, int axis,
-                   std::int64_t cost, F&& body) {
+void for_each_line(T* y, const Layout& y_at, const T* x, const Layout& x_at, int axis, Index cost,
+                   F&& body) {
   const Strides to = y_at.strides.without(axis), from = x_at.strides.without(axis);
-  const std::int64_t n = x_at.shape[axis], y_stride = y_at.strides[axis],
-                     x_stride = x_at.strides[axis];
+  const Index n = x_at.shape[axis], y_stride = y_at.strides[axis], x_stride = x_at.strides[axis];
   for_each_run(StridedLoop<2>(x_at.shape.without(axis), {&to, &from}), n * cost,
-               [&](const auto& at, std::int64_t lines, const auto& s) {
-                 for (std::int64_t i = 0; i < lines; ++i)
+               [&](const auto& at, Index lines, const auto& s) {
+                 for (Index i = 0; i < lines; ++i)
                    body(y + at[0] + i * s[0], y_stride, x + at[1] + i * s[1], x_stride, n);
                });
 }

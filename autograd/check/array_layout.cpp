@@ -22,7 +22,7 @@ Layout densest(const Shape& shape, ArrayLayout layout) {
   }
   if (layout == ArrayLayout::kZeroStrides) return {shape, Dims::filled(shape.rank(), 0), 0};
   if (layout == ArrayLayout::kEverySecond && axis >= 0) {
-    const std::int64_t doubled = 2 * shape[axis];
+    const Index doubled = 2 * shape[axis];
     return sliced(Layout::contiguous(shape.with(axis, doubled)), axis, 0, doubled, 2);
   }
   Layout l = Layout::contiguous(shape);
@@ -35,10 +35,10 @@ Layout densest(const Shape& shape, ArrayLayout layout) {
 
 }  // namespace
 
-Placement place(const Shape& shape, ArrayLayout layout, std::int64_t gap) {
+Placement place(const Shape& shape, ArrayLayout layout, Index gap) {
   Layout elements = densest(shape, layout);
   elements.offset += gap;
-  const std::int64_t used = shape.numel() * (layout == ArrayLayout::kEverySecond ? 2 : 1);
+  const Index used = shape.numel() * (layout == ArrayLayout::kEverySecond ? 2 : 1);
   return {std::move(elements), used + 2 * gap};
 }
 

@@ -26,11 +26,11 @@ struct PlacedArray {
 
 /// Positions of an array's elements in a buffer that has more elements.
 struct Placement {
-  Layout elements;        ///< positions of the elements
-  std::int64_t size = 0;  ///< size of the buffer
+  Layout elements;  ///< positions of the elements
+  Index size = 0;   ///< size of the buffer
 };
 /// Returns the placement of an array in `layout`, with `gap` unused elements before and after it.
-Placement place(const Shape& shape, ArrayLayout layout, std::int64_t gap);
+Placement place(const Shape& shape, ArrayLayout layout, Index gap);
 
 /// Returns true if an array of this shape can be passed in `layout` and is then not contiguous. For
 /// example, an array with one axis cannot be transposed. For kContiguous, kOffset and kMissing,

@@ -238,9 +238,9 @@ Values reversed_inputs(const CheckedFunction& f, bool all) {
   auto begin = x.begin();
   for (const Shape& s : f.inputs) {
     const auto end = begin + s.numel();
-    const std::int64_t row = s.rank() > 0 ? s[s.rank() - 1] : 1;
+    const Index row = s.rank() > 0 ? s[s.rank() - 1] : 1;
     bool rises = all, falls = all;
-    for (std::int64_t k = 1; k < s.numel(); ++k)
+    for (Index k = 1; k < s.numel(); ++k)
       if (k % row != 0) rises |= begin[k] > begin[k - 1], falls |= begin[k] < begin[k - 1];
     if (rises && falls) std::reverse(begin, end);
     begin = end;
@@ -249,7 +249,7 @@ Values reversed_inputs(const CheckedFunction& f, bool all) {
 }
 
 std::string element_name(const char* kind, const std::vector<Shape>& shapes, std::size_t k) {
-  auto at = std::int64_t(k);
+  auto at = Index(k);
   std::size_t i = 0;
   while (at >= shapes[i].numel()) at -= shapes[i++].numel();
   return kind + (" " + std::to_string(i)) + " at " + to_text(unravel(at, shapes[i]));

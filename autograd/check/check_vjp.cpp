@@ -12,7 +12,7 @@
 namespace heed::autograd {
 namespace {
 
-constexpr std::int64_t kFewestEntries = 16;
+constexpr Index kFewestEntries = 16;
 
 // Returns the elements of all arrays, concatenated.
 template <class T>
@@ -116,8 +116,8 @@ void replay(const Comparisons& comparisons, std::size_t input, std::string_view 
 
 // Compares wrong versions of the gradient of one input. This gradient is at the positions begin to
 // begin + n - 1 of the concatenated gradients. If a version passes, the verdict becomes kVacuous.
-void replay_mutants(const Comparisons& comparisons, std::size_t input, std::size_t begin,
-                    std::int64_t n, CheckReport& report) {
+void replay_mutants(const Comparisons& comparisons, std::size_t input, std::size_t begin, Index n,
+                    CheckReport& report) {
   const Comparison* clearest = nullptr;  // entry with the largest |given| / tolerance
   bool is_resolved = false;
   for (const Comparison& e : comparisons.all()) {
@@ -179,7 +179,7 @@ void check_jvp_calls(const CheckedFunction& f, std::uint64_t seed, CheckReport& 
 // Checks the backward pass or, if there is none, the jvp of f, and adds the findings to the report.
 // Returns x, moved off kinks.
 Values check_order(CheckedFunction f, const CheckOptions& options, int order, CheckReport& report) {
-  const std::int64_t exact = f.exact && f.backward ? options.max_entries : 0;
+  const Index exact = f.exact && f.backward ? options.max_entries : 0;
   const bool has_calls = order == 1 && f.backward;
   Checker checker(
       std::move(f),
@@ -204,7 +204,7 @@ Values check_order(CheckedFunction f, const CheckOptions& options, int order, Ch
   std::size_t begin = 0;
   for (std::size_t i = 0; report.verdict != Verdict::kWrong && i < checker.function().inputs.size();
        ++i) {
-    const std::int64_t n = checker.function().inputs[i].numel();
+    const Index n = checker.function().inputs[i].numel();
     replay_mutants(checker.comparisons(), i, begin, n, report);
     begin += std::size_t(n);
   }

@@ -55,7 +55,7 @@ struct CheckOptions {
   /// input. Each input that has more entries than its sample is also checked in one random
   /// direction, along which all its entries move. There, each output is compared by itself, which
   /// needs one call of backward for each output. More than 10,000 outputs are compared in groups.
-  std::int64_t max_entries = 1000;
+  Index max_entries = 1000;
   /// Absolute error of forward that is larger than rounding, such as the tolerance of an iterative
   /// solver. Finite and at least 0. Derivatives that it hides do not count as checked.
   double forward_error = 0;

@@ -64,10 +64,10 @@ class Kinks {
 struct CheckEffort {
   /// Number of entries to compare one by one, indexed by oracle. If it is 0, the oracle is not
   /// used.
-  std::int64_t entries[2] = {};
+  Index entries[2] = {};
   /// Smallest number of entries to compare for each input. If an input has fewer entries, all of
   /// them are compared.
-  std::int64_t fewest = 1;
+  Index fewest = 1;
   /// An entry counts as checked if its tolerance is at most this fraction of CheckedEntry::terms.
   double resolved = 0x1p-16;
 };
@@ -120,8 +120,8 @@ class Comparisons {
   };
 
   void compare_by(Oracle oracle);
-  std::int64_t sample_size(Oracle oracle, std::size_t input) const;
-  std::vector<std::size_t> sample(std::size_t input, std::int64_t taken, int draw = 0) const;
+  Index sample_size(Oracle oracle, std::size_t input) const;
+  std::vector<std::size_t> sample(std::size_t input, Index taken, int draw = 0) const;
   bool compare_entries(Oracle oracle);
   bool compare_entry(Oracle oracle, std::size_t k);
   std::vector<Comparison> compare_at_scales(Oracle oracle, std::size_t k, bool repeated);

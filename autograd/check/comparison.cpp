@@ -10,7 +10,7 @@ namespace {
 constexpr int kCotangents = 4;
 // If a comparison in a random direction finds a kink, about this many entries are tested to find
 // the entry on the kink.
-constexpr std::int64_t kMostEntries = 4096;
+constexpr Index kMostEntries = 4096;
 // Entries on a kink are searched at most this many times. If an input has at most kMostEntries
 // entries, one search finds all of them.
 constexpr int kMostSearches = 32;
@@ -73,24 +73,23 @@ void Comparisons::compare_by(Oracle oracle) {
 }
 
 // Returns the number of entries of one input that are compared one by one.
-std::int64_t Comparisons::sample_size(Oracle oracle, std::size_t input) const {
-  const std::int64_t n = point_.f.inputs[input].numel();
+Index Comparisons::sample_size(Oracle oracle, std::size_t input) const {
+  const Index n = point_.f.inputs[input].numel();
   const double share = double(effort_.entries[int(oracle)]) / double(point_.f.x.size());
-  return std::min(n, std::max(effort_.fewest, std::int64_t(std::min(share, 1.0) * double(n))));
+  return std::min(n, std::max(effort_.fewest, Index(std::min(share, 1.0) * double(n))));
 }
 
 // Returns a sample of the entries of one input: a random one of each of `taken` pieces, because
 // evenly spaced entries could all be in one column. The sample for one number `draw` is the same
 // each time, so that the check ends after its entries were moved off their kinks.
-std::vector<std::size_t> Comparisons::sample(std::size_t input, std::int64_t taken,
-                                             int draw) const {
-  const std::int64_t n = point_.f.inputs[input].numel();
+std::vector<std::size_t> Comparisons::sample(std::size_t input, Index taken, int draw) const {
+  const Index n = point_.f.inputs[input].numel();
   taken = std::min(n, taken);
   Generator random(report_.seed + input + std::uint64_t(draw) * point_.f.inputs.size());
   std::vector<std::size_t> entries;
-  for (std::int64_t s = 0; s < taken; ++s) {
-    const std::int64_t begin = s * n / taken, size = (s + 1) * n / taken - begin;
-    const auto within = std::int64_t(random.uniform_double() * double(size));
+  for (Index s = 0; s < taken; ++s) {
+    const Index begin = s * n / taken, size = (s + 1) * n / taken - begin;
+    const auto within = Index(random.uniform_double() * double(size));
     entries.push_back(point_.starts[input] + std::size_t(begin + within));
   }
   return entries;

@@ -13,7 +13,7 @@ namespace {
 
 // Share of the entries that an explanation must explain, and the least number of them.
 constexpr double kShare = 0.99;
-constexpr std::int64_t kFewest = 16;
+constexpr Index kFewest = 16;
 // The text describes the wrong inputs, and right ones before this index.
 constexpr std::size_t kMostInputs = 8;
 
@@ -23,7 +23,7 @@ struct Explanation {
   std::string detail;  // follows Kind::text
   Estimates values;
   Estimate factor = {};
-  std::int64_t agree = 0, of = 0;  // number of entries that agree, and of those with a value
+  Index agree = 0, of = 0;  // number of entries that agree, and of those with a value
 };
 using Explanations = std::vector<Explanation>;
 
@@ -50,8 +50,8 @@ struct Input {
   const ComparedGradient& g;
   const Shape& shape;
   const Estimates& right;
-  std::size_t start = 0;   // index of the first entry, among the entries of all inputs
-  std::int64_t wrong = 0;  // number of wrong entries
+  std::size_t start = 0;  // index of the first entry, among the entries of all inputs
+  Index wrong = 0;        // number of wrong entries
 };
 
 bool is_zero(const std::vector<Estimate>& values) {
@@ -68,12 +68,12 @@ void constant_factor(const Input& x, Explanations& out) {
         f = {x.given(at, c) / value, (1 + std::abs(x.given(at, c) / value)) / clearest};
       }
   if (f.value == 0) return;
-  std::set<std::int64_t> sizes = {1, 2};
+  std::set<Index> sizes = {1, 2};
   for (const auto* shapes : {&x.g.inputs, &x.g.outputs})
     for (const Shape& shape : *shapes) sizes.insert(shape.begin(), shape.end());
   const double measured = f.value;
   std::optional<std::string> origin;
-  for (const std::int64_t n : sizes)
+  for (const Index n : sizes)
     for (const double power : {1.0, -1.0, 0.5, -0.5}) {
       const double exact = std::copysign(std::pow(double(n), power), measured);
       if (origin || !(std::abs(exact - measured) <= f.noise)) continue;
@@ -210,9 +210,9 @@ void add_right_before(const Input& x, bool zero, Explanations& out) {
   for (int axis = x.shape.rank(); axis >= 0; --axis) {
     const bool flat = axis == x.shape.rank();
     const auto index = [&](std::size_t at) {
-      return flat ? std::int64_t(at) : unravel(std::int64_t(at), x.shape)[axis];
+      return flat ? Index(at) : unravel(Index(at), x.shape)[axis];
     };
-    std::int64_t begin = x.shape.numel(), before = 0, nonzero = 0, others = 0;
+    Index begin = x.shape.numel(), before = 0, nonzero = 0, others = 0;
     for (const auto& [at, right] : x.right) {
       if (!x.is_wrong(at)) continue;
       begin = std::min(begin, index(at));
@@ -256,7 +256,7 @@ constexpr Kind kKinds[] = {
 // Returns true if an explanation fits, and stores its number of entries. It must differ from the
 // right gradient where the given gradient is wrong.
 bool fits(const Input& x, Explanation& explanation) {
-  std::int64_t wrong = 0, agree_wrong = 0;
+  Index wrong = 0, agree_wrong = 0;
   for (const auto& [at, values] : explanation.values) {
     const auto right = x.right.find(at);
     if (right == x.right.end()) continue;
@@ -295,7 +295,7 @@ Tensor unsummed(const Tensor& g, const Shape& input, bool last) {
   Tensor result = g;
   const int lead = g.rank() - input.rank();
   for (int a = 0; a < g.rank(); ++a) {
-    const std::int64_t n = g.size(a);
+    const Index n = g.size(a);
     if (n < 2 || (a >= lead && input[a - lead] == n)) continue;
     Shape along = Dims::filled(g.rank(), 1);
     along[a] = n;
@@ -319,7 +319,7 @@ Diagnosis diagnose(const ComparedGradient& gradient) {
     d.text += (d.text.empty() ? chosen.empty() ? "possible: " : "likely mistake: " : ", ") +
               std::string(kind->name);
   for (std::size_t i = 0; i < inputs.size(); ++i) {
-    std::int64_t of = std::ssize(inputs[i].right), agree = of - inputs[i].wrong;
+    Index of = std::ssize(inputs[i].right), agree = of - inputs[i].wrong;
     if (of == 0 || (agree == of && i >= kMostInputs)) continue;
     std::string text = "right";
     if (const auto found = chosen.find(i); found != chosen.end()) {

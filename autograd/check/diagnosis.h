@@ -1,7 +1,6 @@
 // The diagnosis of a wrong gradient: the mistake of a closed list that explains it.
 #pragma once
 
-#include <cstdint>
 #include <functional>
 #include <map>
 #include <optional>
@@ -23,8 +22,8 @@ struct Diagnosis {
   std::string kind = {};
   std::optional<double> factor = {};      ///< for "constant factor": given / right gradient
   std::optional<std::size_t> input = {};  ///< the wrong input; empty if there are several
-  std::int64_t agree = 0;                 ///< number of entries that the mistake explains
-  std::int64_t of = 0;                    ///< number of entries compared, of the wrong inputs
+  Index agree = 0;                        ///< number of entries that the mistake explains
+  Index of = 0;                           ///< number of entries compared, of the wrong inputs
   /// The kind, or the possible kinds, and how many entries of each input are right. Empty if no
   /// entries were compared.
   std::string text = {};

@@ -107,13 +107,12 @@ void compare_float32(Float32Report& report, const Tensors& got, const Float32Bou
       report.ok = false;
       TextStream text;
       text.precision(9);
-      text << result_name(i, inputs) << " at " << unravel(std::int64_t(k), got[i].shape())
-           << ": float32 " << values[k] << ", float64 " << exact << ", off by " << error
-           << " times the bound";
+      text << result_name(i, inputs) << " at " << unravel(Index(k), got[i].shape()) << ": float32 "
+           << values[k] << ", float64 " << exact << ", off by " << error << " times the bound";
       report.message = text.str();
     }
   }
-  report.entries = std::int64_t(at);
+  report.entries = Index(at);
   check<ValueError>(at == expected.exact.size(), "check_float32", "f has ", expected.exact.size(),
                     " entries in float64 and ", at, " in float32; it must return the same number");
 }

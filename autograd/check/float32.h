@@ -4,7 +4,6 @@
 // rounding of each input to the 24 significant bits of float32 can change a result.
 #pragma once
 
-#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -31,7 +30,7 @@ struct Float32Report {
   std::string target;        ///< name of the target, one of kernels::simd_targets()
   bool ok = true;            ///< true if every |float32 - float64| <= bound
   double worst = 0;          ///< the largest |float32 - float64| / bound
-  std::int64_t entries = 0;  ///< number of compared entries
+  Index entries = 0;         ///< number of compared entries
   std::string message = {};  ///< the first entry that fails, with both values; "" if none fails
 };
 /// Compares f in float32 on each of `targets` with f in float64. Returns one report for each

@@ -45,7 +45,7 @@ Tensors check_order(const DifferentiableFunction& f, Args inputs, int order,
                   {.entries = {options.difference_entries, options.dual_entries}}, options.seed,
                   order, report);
   checker.run();
-  std::int64_t checked = 0;
+  Index checked = 0;
   for (const Oracle oracle : kAllOracles) checked += report.by(order, oracle).checked;
   if (checked == 0 && report.entries[order - 1] > 0)
     report.refuse(Verdict::kVacuous,

@@ -20,10 +20,10 @@ struct GradcheckOptions {
   /// Number of entries that are compared with dual numbers one by one, spread evenly over the
   /// inputs. An input with entries that are not in this sample is also checked in one random
   /// direction, along which all its entries move. If it is 0, dual numbers are not used.
-  std::int64_t dual_entries = 128;
+  Index dual_entries = 128;
   /// The same number for central differences. The default is smaller, because differences evaluate
   /// f several times for each entry.
-  std::int64_t difference_entries = 32;
+  Index difference_entries = 32;
 };
 
 /// Checks the derivatives of f at float64 inputs of any shape. Entries of J^T v from the engine,

@@ -32,7 +32,7 @@ using Json = nlohmann::ordered_json;
 constexpr const char* kVerdicts[] = {"not checked", "right", "wrong", "vacuous"};
 
 constexpr std::string_view kOp = "heed_check";
-constexpr std::int64_t kMostElements = std::int64_t(1) << 40;
+constexpr Index kMostElements = Index(1) << 40;
 
 // Returns `shapes` with the functions of a problem.
 template <class T>
@@ -54,7 +54,7 @@ template <class T>
 CheckReport run_check(const heed_problem& p, CheckedFunction checked, const void* const* x,
                       const CheckOptions& options, Calls& calls) {
   for (std::size_t i = 0; i < checked.inputs.size(); ++i) {
-    const std::int64_t n = checked.inputs[i].numel();
+    const Index n = checked.inputs[i].numel();
     check<ValueError>(x && (x[i] || n == 0), kOp, "x[", i, "] is NULL");
     const auto* first = static_cast<const T*>(x[i]);
     for (const T& e : std::span(first, std::size_t(n))) checked.x.push_back(double(e));
@@ -83,8 +83,8 @@ std::vector<Shape> checked_shapes(const char* what, const heed_shape* shapes, st
                       s.axes, " axes, at most ", kMaxRank, " are possible");
     check<ValueError>(s.sizes || s.axes == 0, kOp, what, " ", result.size(), ": sizes is NULL");
     result.emplace_back(std::span(s.sizes, s.axes));
-    std::int64_t elements = 1;
-    for (const std::int64_t size : result.back())
+    Index elements = 1;
+    for (const Index size : result.back())
       check<ValueError>(size >= 0 && !__builtin_mul_overflow(elements, size, &elements) &&
                             elements <= kMostElements,
                         kOp, what, " ", result.size() - 1, " has the shape ", result.back(),

@@ -19,7 +19,7 @@ constexpr double kHides = 1 / (2 * kLargestRatio);
 // Part of a rounding by which the factor may differ from 1. The roundings of intermediate results
 // are not random: for inputs in a small range, or equal ones, most of them have the same sign.
 constexpr double kSystematic = 0.5;
-constexpr std::int64_t kReferenceEntries = 64;
+constexpr Index kReferenceEntries = 64;
 constexpr double kCallRoundings = 4;
 
 double median(Values values) {

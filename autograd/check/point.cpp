@@ -66,14 +66,14 @@ Point::Point(CheckedFunction function, std::uint64_t seed)
 
 CheckedEntry Point::entry_at(std::size_t k) const {
   const auto input = std::size_t(std::ranges::upper_bound(starts, k) - starts.begin()) - 1;
-  const auto at = std::int64_t(k - starts[input]);
+  const auto at = Index(k - starts[input]);
   const Dims index = unravel(at, f.inputs[input]);
   return {.input = input, .at = at, .index = {index.begin(), index.end()}};
 }
 
 std::string Point::output_name(std::size_t o) const {
   const std::string& kind = f.names.output;
-  return f.outputs.size() == 1 ? kind + " " + to_text(unravel(std::int64_t(o), f.outputs[0]))
+  return f.outputs.size() == 1 ? kind + " " + to_text(unravel(Index(o), f.outputs[0]))
                                : element_name(kind.c_str(), f.outputs, o);
 }
 

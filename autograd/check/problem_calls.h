@@ -21,7 +21,7 @@ struct CallbackFailed {
 
 /// How often the callbacks were called. A call of any derivative counts as one of backward.
 struct Calls {
-  std::int64_t forward = 0, backward = 0;
+  Index forward = 0, backward = 0;
 };
 
 /// Arrays of one kind that are passed to a callback. Their addresses do not change.
@@ -30,7 +30,7 @@ class Buffers {
  public:
   /// The array at `index` has the layout `placed`. Before and after each array lie `gap` NaNs.
   explicit Buffers(const std::vector<Shape>& shapes, std::size_t index = 0,
-                   ArrayLayout placed = ArrayLayout::kContiguous, std::int64_t gap = 0) {
+                   ArrayLayout placed = ArrayLayout::kContiguous, Index gap = 0) {
     for (const Shape& s : shapes)
       placements_.push_back(
           place(s, placements_.size() == index ? placed : ArrayLayout::kContiguous, gap));
@@ -68,13 +68,13 @@ class Buffers {
   /// filled(), such as "input 0 at [2]" for the kind "input". Returns "" if there is none.
   std::string changed(const std::string& kind) const {
     for (std::size_t i = 0; i < kept_.size(); ++i) {
-      const auto differs = [&](std::int64_t begin, std::size_t count) {
+      const auto differs = [&](Index begin, std::size_t count) {
         return std::memcmp(&buffers_[i][begin], &kept_[i][begin], count * sizeof(T)) != 0;
       };
       if (buffers_[i].empty() || !differs(0, buffers_[i].size())) continue;
       const std::string name = kind + " " + std::to_string(i);
       const Layout& l = placements_[i].elements;
-      for (std::int64_t k = 0; k < l.shape.numel(); ++k)
+      for (Index k = 0; k < l.shape.numel(); ++k)
         if (const Dims index = unravel(k, l.shape); differs(l.offset + l.offset_of(index), 1))
           return name + " at " + to_text(index);
       return "memory beside " + name;
@@ -92,9 +92,8 @@ class Buffers {
       const Layout& l = placements_[i].elements;
       const bool contiguous = l.is_contiguous();
       T* const first = buffers_[i].data() + l.offset;
-      const std::int64_t n = l.shape.numel();
-      for (std::int64_t k = 0; k < n; ++k)
-        f(first[contiguous ? k : l.offset_of(unravel(k, l.shape))]);
+      const Index n = l.shape.numel();
+      for (Index k = 0; k < n; ++k) f(first[contiguous ? k : l.offset_of(unravel(k, l.shape))]);
     }
   }
 
@@ -166,7 +165,7 @@ class ProblemCalls : public ForeignCalls {
   // Calls forward or backward with one array in another layout. The gaps are so long that a
   // callback that uses the strides of one array for another array reads NaN.
   Values run_placed(const Values& x, const Values* v, const PlacedArray& placed) {
-    std::int64_t gap = 1;
+    Index gap = 1;
     for (const std::vector<Shape>& shapes : shapes_)
       for (const Shape& s : shapes) gap = std::max(gap, 2 * s.numel() + 1);
     const auto buffers = [&](bool is_gradient) {

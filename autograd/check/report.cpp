@@ -56,7 +56,7 @@ std::ostream& operator<<(std::ostream& out, const CheckReport& r) {
   if (!r.diagnosis.text.empty()) text << r.diagnosis.text << "; ";
   if (r.ok() && r.entries[0] == 0) text << "the inputs have no entries to check; ";
   for (const Oracle oracle : kAllOracles) {
-    std::int64_t checked = 0, entries = 0;
+    Index checked = 0, entries = 0;
     double digits = 16;
     for (int order = 1; order <= r.order; ++order) {
       const OracleReport& found = r.by(order, oracle);

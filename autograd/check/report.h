@@ -41,12 +41,12 @@ enum class Verdict {
 /// or the product of a gradient with a random direction.
 struct CheckedEntry {
   /// Value of `at` for a random direction.
-  static constexpr std::int64_t kDirection = -1;
-  std::size_t input = 0;                 ///< index of the input, from 0
-  std::int64_t at = kDirection;          ///< row-major position in that input, or kDirection
-  std::vector<std::int64_t> index = {};  ///< index of the entry; empty for a direction
-  double given = 0;                      ///< value from the backward pass
-  double expected = 0;                   ///< value from the oracle
+  static constexpr Index kDirection = -1;
+  std::size_t input = 0;          ///< index of the input, from 0
+  Index at = kDirection;          ///< row-major position in that input, or kDirection
+  std::vector<Index> index = {};  ///< index of the entry; empty for a direction
+  double given = 0;               ///< value from the backward pass
+  double expected = 0;            ///< value from the oracle
   /// The entry is a sum of terms: one for each output or, if dual numbers are used, one for each
   /// path from the entry to an output. `terms` is the sum of their absolute values. Rounding errors
   /// are proportional to `terms`, so digits are counted relative to `terms`.
@@ -66,9 +66,9 @@ struct CheckedEntry {
 
 /// Findings of one oracle at one order.
 struct OracleReport {
-  std::int64_t checked = 0;  ///< number of compared entries that are above the rounding noise
-  CheckedEntry worst;        ///< the worst failure or, if none, the entry with the fewest digits
-  CheckedEntry direction;    ///< comparison in a random direction, if an input was sampled
+  Index checked = 0;       ///< number of compared entries that are above the rounding noise
+  CheckedEntry worst;      ///< the worst failure or, if none, the entry with the fewest digits
+  CheckedEntry direction;  ///< comparison in a random direction, if an input was sampled
 };
 
 /// An entry of x that was moved before the check, because it was on a kink, where f has no
@@ -83,8 +83,8 @@ struct MovedEntry {
 
 /// How many kinds of calls passed a check.
 struct KindCounts {
-  std::int64_t passed = 0;  ///< number of kinds that passed
-  std::int64_t of = 0;      ///< number of kinds that were checked; 0 if the check was not made
+  Index passed = 0;  ///< number of kinds that passed
+  Index of = 0;      ///< number of kinds that were checked; 0 if the check was not made
   /// The kinds that do not exist for the function or for its language, each with the reason, such
   /// as "missing gradient: one output".
   std::vector<std::string> not_applicable = {};
@@ -104,21 +104,21 @@ struct CheckReport {
   /// Reason for a verdict other than kRight, such as the wrong entry with both values.
   /// Empty if the verdict is kRight.
   std::string message;
-  Diagnosis diagnosis;           ///< mistake that explains a wrong gradient (not by gradcheck)
-  int order = 1;                 ///< highest order that was checked: 1 or 2
-  OracleReport oracles[2][2];    ///< findings, indexed by [order - 1][oracle]
-  std::int64_t entries[2] = {};  ///< number of entries of all inputs, indexed by order - 1
+  Diagnosis diagnosis;         ///< mistake that explains a wrong gradient (not by gradcheck)
+  int order = 1;               ///< highest order that was checked: 1 or 2
+  OracleReport oracles[2][2];  ///< findings, indexed by [order - 1][oracle]
+  Index entries[2] = {};       ///< number of entries of all inputs, indexed by order - 1
   /// Number of mutants, wrong versions of the derivatives that were compared (not by gradcheck).
-  std::int64_t mutants = 0;
-  std::int64_t killed = 0;        ///< number of mutants that were rejected
-  std::int64_t equivalent = 0;    ///< number of mutants that equal the right gradient, as -0 for 0
+  Index mutants = 0;
+  Index killed = 0;               ///< number of mutants that were rejected
+  Index equivalent = 0;           ///< number of mutants that equal the right gradient, as -0 for 0
   std::vector<MovedEntry> moved;  ///< entries that were moved off a kink
   /// Number of entries that stay on a kink wherever they are moved. They were compared only for the
   /// outputs that have no kink there.
-  std::int64_t on_kink = 0;
+  Index on_kink = 0;
   /// Number of entries along which forward varies faster than the smallest step of differences.
   /// They were compared as those on a kink.
-  std::int64_t too_fast = 0;
+  Index too_fast = 0;
   std::uint64_t seed = 0;  ///< seed of the random cotangents and directions
   /// Memory layouts of the arrays. They are checked if all comparisons passed, but not by
   /// gradcheck.
@@ -149,7 +149,7 @@ struct CheckReport {
   /// other comparisons.
   const CheckedEntry& worst() const { return by(1, Oracle::kDifferences).worst; }
   /// Returns the number of entries that were checked with finite differences at order 1.
-  std::int64_t checked() const { return by(1, Oracle::kDifferences).checked; }
+  Index checked() const { return by(1, Oracle::kDifferences).checked; }
   /// Returns the digits of worst(), or 0 if checked() is 0.
   double digits() const { return checked() > 0 ? worst().digits() : 0; }
   /// Returns the larger error() of the worst entries of the two oracles at order o. NaN counts as

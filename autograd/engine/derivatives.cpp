@@ -54,7 +54,7 @@ std::vector<Tensor> jacobian(const DifferentiableFunction& f, Args inputs) {
   const Tensor y = f(leaves);
   // rows[k]: gradients with respect to input k, one per element of y.
   std::vector<std::vector<Tensor>> rows(inputs.size());
-  for (std::int64_t i = 0; i < y.numel() && y.requires_grad(); ++i) {
+  for (Index i = 0; i < y.numel() && y.requires_grad(); ++i) {
     const Tensor unit = eq(arange(0, double(y.numel()), 1, int64), double(i));
     const Tensor e = reshape(to(unit, y.dtype()), y.shape());
     const auto row =

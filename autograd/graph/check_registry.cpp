@@ -34,14 +34,14 @@ Tensor SampleGen::uniform(const Shape& shape, double low, double high) {
 
 Tensor SampleGen::apart(const Shape& shape) {
   Tensor x = empty(resized(shape), float64);
-  const std::int64_t n = x.numel();
+  const Index n = x.numel();
   const std::vector<std::int64_t> order = randperm(n, generator_).to_vector<std::int64_t>();
-  for (std::int64_t i = 0; i < n; ++i)
+  for (Index i = 0; i < n; ++i)
     x.mutable_data<double>()[i] = 0.1 * double(order[std::size_t(i)] - n / 2) + 0.05;
   return x;
 }
 
-Tensor SampleGen::integers(std::int64_t low, std::int64_t high, const Shape& shape) {
+Tensor SampleGen::integers(Index low, Index high, const Shape& shape) {
   return randint(low, high, resized(shape), generator_);
 }
 

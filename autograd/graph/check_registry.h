@@ -82,7 +82,7 @@ class SampleGen {
   /// for ops with kinks.
   Tensor apart(const Shape& shape);
   /// Returns int64 values, uniform in [low, high).
-  Tensor integers(std::int64_t low, std::int64_t high, const Shape& shape);
+  Tensor integers(Index low, Index high, const Shape& shape);
   /// Returns bool8 values, each true with probability p_true.
   Tensor mask(const Shape& shape, double p_true = 0.6);
 

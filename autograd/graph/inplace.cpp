@@ -39,10 +39,9 @@ void fill_(const Tensor& x, double value) {
     const T fill = checked_cast<T>("fill_", value);
     prepare_in_place("fill_", x);
     T* out = x.mutable_data<T>();
-    StridedLoop<1>(x.shape(), {&x.strides()})
-        .run([&](const auto& offset, std::int64_t n, const auto& s) {
-          for (std::int64_t i = 0; i < n; ++i) out[offset[0] + i * s[0]] = fill;
-        });
+    StridedLoop<1>(x.shape(), {&x.strides()}).run([&](const auto& offset, Index n, const auto& s) {
+      for (Index i = 0; i < n; ++i) out[offset[0] + i * s[0]] = fill;
+    });
   });
 }
 
@@ -60,13 +59,13 @@ void add_(const Tensor& x, const Tensor& y_in) {
     T* out = x.mutable_data<T>();
     const T* in = y.data<T>();
     for_each_run(StridedLoop<2>(x.shape(), {&x.strides(), &y.strides()}),
-                 [&](const auto& at, std::int64_t n, const auto& s) {
+                 [&](const auto& at, Index n, const auto& s) {
                    T* to = out + at[0];
                    const T* from = in + at[1];
                    if (s[0] == 1 && s[1] == 1)
                      kernels::add_into(to, from, n);
                    else
-                     for (std::int64_t i = 0; i < n; ++i) to[i * s[0]] += from[i * s[1]];
+                     for (Index i = 0; i < n; ++i) to[i * s[0]] += from[i * s[1]];
                  });
   });
 }

@@ -17,16 +17,16 @@ namespace {
 
 // If a tensor has more than kThreshold elements, only kEdgeItems elements at each end of an axis
 // are printed.
-constexpr std::int64_t kThreshold = 1000;
-constexpr std::int64_t kEdgeItems = 3;
-constexpr std::int64_t kLineWidth = 80;   // characters
-constexpr int kPrecision = 4;             // digits after the point
-constexpr std::int64_t kDotElements = 6;  // to_dot() prints up to this number of elements
+constexpr Index kThreshold = 1000;
+constexpr Index kEdgeItems = 3;
+constexpr Index kLineWidth = 80;   // characters
+constexpr int kPrecision = 4;      // digits after the point
+constexpr Index kDotElements = 6;  // to_dot() prints up to this number of elements
 
 // Texts of the printed elements in row-major order, and the width of a column in characters.
 struct Cells {
   std::vector<std::string> text;
-  std::int64_t width = 1;
+  Index width = 1;
 };
 
 // Returns the text of v. printf is not used, because its result depends on the locale.
@@ -38,16 +38,16 @@ std::string to_text(double v, std::chars_format format, int precision) {
   return std::string(buffer.data(), end.ptr);
 }
 
-std::string padded(const std::string& text, std::int64_t width) {
-  const std::int64_t missing = width - std::int64_t(text.size());
+std::string padded(const std::string& text, Index width) {
+  const Index missing = width - Index(text.size());
   return missing > 0 ? std::string(std::size_t(missing), ' ') + text : text;
 }
 
-Cells format_integers(const std::vector<std::int64_t>& values, bool is_bool) {
+Cells format_integers(const std::vector<Index>& values, bool is_bool) {
   Cells cells;
-  for (const std::int64_t v : values) {
+  for (const Index v : values) {
     cells.text.push_back(!is_bool ? std::to_string(v) : v ? "True" : "False");
-    cells.width = std::max(cells.width, std::int64_t(cells.text.back().size()));
+    cells.width = std::max(cells.width, Index(cells.text.back().size()));
   }
   for (std::string& t : cells.text) t = padded(t, cells.width);
   return cells;
@@ -74,23 +74,23 @@ Cells format_floats(const std::vector<double>& values) {
   Cells cells;
   for (const double v : values) {
     cells.text.push_back(form(v));
-    if (counts(v)) cells.width = std::max(cells.width, std::int64_t(cells.text.back().size()));
+    if (counts(v)) cells.width = std::max(cells.width, Index(cells.text.back().size()));
   }
   for (std::string& t : cells.text) t = padded(t, cells.width);
   return cells;
 }
 
 // Returns true if only the edges of an axis of this size are printed.
-bool is_cut(std::int64_t size, bool summarize) { return summarize && size > 2 * kEdgeItems; }
+bool is_cut(Index size, bool summarize) { return summarize && size > 2 * kEdgeItems; }
 
 // Returns the offsets of the printed elements from the first element, in row-major order.
-std::vector<std::int64_t> shown_offsets(const Layout& layout, bool summarize) {
-  std::vector<std::int64_t> offsets{0};
+std::vector<Index> shown_offsets(const Layout& layout, bool summarize) {
+  std::vector<Index> offsets{0};
   for (int axis = 0; axis < layout.shape.rank(); ++axis) {
-    const std::int64_t n = layout.shape[axis];
-    std::vector<std::int64_t> next;
-    for (const std::int64_t from : offsets)
-      for (std::int64_t i = 0; i < n; ++i) {
+    const Index n = layout.shape[axis];
+    std::vector<Index> next;
+    for (const Index from : offsets)
+      for (Index i = 0; i < n; ++i) {
         if (is_cut(n, summarize) && i == kEdgeItems) i = n - kEdgeItems;
         next.push_back(from + i * layout.strides[axis]);
       }
@@ -103,7 +103,7 @@ template <class T, class V = T>
 std::vector<V> shown(const Tensor& x, bool summarize) {
   std::vector<V> out;
   const T* data = x.data<T>();
-  for (const std::int64_t at : shown_offsets(x.layout(), summarize)) out.push_back(V(data[at]));
+  for (const Index at : shown_offsets(x.layout(), summarize)) out.push_back(V(data[at]));
   return out;
 }
 
@@ -127,22 +127,22 @@ Cells format_cells(const Tensor& x, bool summarize) {
 
 // Writes the cells one after the other, in nested brackets. The elements of a row share lines. The
 // parts of any other axis start on new lines.
-std::string write(const Cells& cells, const Shape& shape, bool summarize, std::int64_t indent,
-                  int axis, std::size_t& next) {
+std::string write(const Cells& cells, const Shape& shape, bool summarize, Index indent, int axis,
+                  std::size_t& next) {
   const int deeper = shape.rank() - axis - 1;  // number of axes inside this one
   if (deeper < 0) return cells.text[next++];
-  const std::int64_t per_line =
-      deeper == 0 ? std::max<std::int64_t>(1, (kLineWidth - indent) / (cells.width + 2)) : 1;
+  const Index per_line =
+      deeper == 0 ? std::max<Index>(1, (kLineWidth - indent) / (cells.width + 2)) : 1;
   const std::string new_line = "," + std::string(std::size_t(std::max(1, deeper)), '\n') +
                                std::string(std::size_t(indent + 1), ' ');
   std::string out = "[";
-  std::int64_t items = 0;
+  Index items = 0;
   const auto add = [&](const std::string& item) {
     if (items > 0) out += items % per_line == 0 ? new_line : ", ";
     out += item;
     ++items;
   };
-  for (std::int64_t n = shape[axis], i = 0; i < n; ++i) {
+  for (Index n = shape[axis], i = 0; i < n; ++i) {
     if (is_cut(n, summarize) && i == kEdgeItems) {
       add(deeper == 0 ? " ..." : "...");
       i = n - kEdgeItems;
@@ -157,7 +157,7 @@ std::string brackets(const Tensor& x, std::size_t indent) {
   if (x.numel() == 0) return "[]";
   const bool summarize = x.numel() > kThreshold;
   std::size_t next = 0;
-  return write(format_cells(x, summarize), x.shape(), summarize, std::int64_t(indent), 0, next);
+  return write(format_cells(x, summarize), x.shape(), summarize, Index(indent), 0, next);
 }
 
 // Returns the texts after the values: the size of an empty tensor, such as "size=(0, 3)", a dtype

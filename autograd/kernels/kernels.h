@@ -10,6 +10,7 @@
 
 #include <type_traits>
 
+#include "autograd/base/index.h"
 #include "autograd/kernels/reference/adamw.h"
 #include "autograd/kernels/reference/cross_entropy.h"
 #include "autograd/kernels/reference/gemm.h"
@@ -38,16 +39,16 @@ inline constexpr bool kSimdRows = std::is_same_v<T, float>;
 
 /// Computes sum[i] += x[i] for n values.
 template <class T>
-void add_into(T* sum, const T* x, std::int64_t n) {
+void add_into(T* sum, const T* x, Index n) {
   if constexpr (kSimdRows<T>)
     if (simd_runs()) return simd::add(sum, sum, x, n);
-  for (std::int64_t i = 0; i < n; ++i) sum[i] += x[i];
+  for (Index i = 0; i < n; ++i) sum[i] += x[i];
 }
 
 /// Computes y = softmax(x) of a row of n values. y and x may be the same array if their strides are
 /// equal. The SIMD version is used only if both strides are 1.
 template <class T>
-void softmax_row(T* y, std::int64_t y_stride, const T* x, std::int64_t x_stride, std::int64_t n) {
+void softmax_row(T* y, Index y_stride, const T* x, Index x_stride, Index n) {
   if constexpr (kSimdRows<T>)
     if (simd_runs() && y_stride == 1 && x_stride == 1) return simd::softmax_row(y, x, n);
   reference::softmax_row(y, y_stride, x, x_stride, n);
@@ -57,11 +58,11 @@ void softmax_row(T* y, std::int64_t y_stride, const T* x, std::int64_t x_stride,
 /// otherwise for rms_norm. Row r of moments [rows, 2] receives the mean of row r and rstd = 1 /
 /// sqrt(variance + eps). For rms_norm, the mean is 0 and rstd = 1 / sqrt(mean(x^2) + eps).
 template <class T>
-void norm_moments(Accumulator<T>* moments, const T* x, std::int64_t rows, std::int64_t n,
-                  double eps, bool centered) {
+void norm_moments(Accumulator<T>* moments, const T* x, Index rows, Index n, double eps,
+                  bool centered) {
   if constexpr (kSimdRows<T>)
     if (simd_runs()) return simd::norm_moments(moments, x, rows, n, eps, centered);
-  for (std::int64_t r = 0; r < rows; ++r, x += n) {
+  for (Index r = 0; r < rows; ++r, x += n) {
     const Moments<T> m = centered ? reference::layer_norm_moments(x, n, eps)
                                   : reference::rms_norm_moments(x, n, eps);
     moments[2 * r] = m.mean, moments[2 * r + 1] = m.rstd;
@@ -73,10 +74,10 @@ void norm_moments(Accumulator<T>* moments, const T* x, std::int64_t rows, std::i
 /// and a null bias means 0. y may be the same array as x.
 template <class T>
 void normalize(T* y, const T* x, const Accumulator<T>* moments, const T* weight, const T* bias,
-               std::int64_t rows, std::int64_t n) {
+               Index rows, Index n) {
   if constexpr (kSimdRows<T>)
     if (simd_runs()) return simd::normalize(y, x, moments, weight, bias, rows, n);
-  for (std::int64_t r = 0; r < rows; ++r)
+  for (Index r = 0; r < rows; ++r)
     reference::normalize(y + r * n, x + r * n, Moments<T>{moments[2 * r], moments[2 * r + 1]},
                          weight, bias, n);
 }
@@ -87,11 +88,11 @@ void normalize(T* y, const T* x, const Accumulator<T>* moments, const T* weight,
 /// gradients of weight and bias are not computed.
 template <class T>
 void normalize_backward(const NormGrads<T>& to, const T* g, const T* x,
-                        const Accumulator<T>* moments, const T* weight, std::int64_t rows,
-                        std::int64_t n, bool centered) {
+                        const Accumulator<T>* moments, const T* weight, Index rows, Index n,
+                        bool centered) {
   if constexpr (kSimdRows<T>)
     if (simd_runs()) return simd::normalize_backward(to, g, x, moments, weight, rows, n, centered);
-  for (std::int64_t r = 0; r < rows; ++r, g += n, x += n) {
+  for (Index r = 0; r < rows; ++r, g += n, x += n) {
     const Moments<T> m{moments[2 * r], moments[2 * r + 1]};
     if (to.x) reference::normalize_backward(to.x + r * n, g, x, m, weight, n, centered);
     if (to.weight) reference::add_parameter_grads(to.weight, to.bias, g, x, m, n);
@@ -102,7 +103,7 @@ void normalize_backward(const NormGrads<T>& to, const T* g, const T* x,
 /// correct class and `smoothing` is the label smoothing in [0, 1]. Writes the log-sum-exp of the
 /// row to `lse` for the backward.
 template <class T>
-Accumulator<T> cross_entropy(LogSumExp<T>& lse, const T* x, std::int64_t n, std::int64_t target,
+Accumulator<T> cross_entropy(LogSumExp<T>& lse, const T* x, Index n, Index target,
                              double smoothing) {
   if constexpr (kSimdRows<T>)
     if (simd_runs()) return simd::cross_entropy(lse, x, n, target, smoothing);
@@ -112,8 +113,8 @@ Accumulator<T> cross_entropy(LogSumExp<T>& lse, const T* x, std::int64_t n, std:
 /// Computes dx [n], the gradient of cross_entropy() with respect to x, multiplied by `scale`. dx
 /// may be the same array as x.
 template <class T>
-void cross_entropy_backward(T* dx, const T* x, std::int64_t n, std::int64_t target,
-                            double smoothing, LogSumExp<T> lse, Accumulator<T> scale) {
+void cross_entropy_backward(T* dx, const T* x, Index n, Index target, double smoothing,
+                            LogSumExp<T> lse, Accumulator<T> scale) {
   if constexpr (kSimdRows<T>)
     if (simd_runs()) return simd::cross_entropy_backward(dx, x, n, target, smoothing, lse, scale);
   reference::cross_entropy_backward(dx, x, n, target, smoothing, lse, scale);
@@ -122,8 +123,8 @@ void cross_entropy_backward(T* dx, const T* x, std::int64_t n, std::int64_t targ
 /// Adds the sum over the rows of x [rows, columns] to out [columns]. Consecutive rows are
 /// row_stride elements apart. If `order` is not null, adds the rows order[0] to order[rows - 1].
 template <class T>
-void add_columns(Accumulator<T>* out, const T* x, std::int64_t rows, std::int64_t row_stride,
-                 std::int64_t columns, const std::int64_t* order = nullptr) {
+void add_columns(Accumulator<T>* out, const T* x, Index rows, Index row_stride, Index columns,
+                 const Index* order = nullptr) {
   if constexpr (kSimdRows<T>)
     if (simd_runs()) return simd::add_columns(out, x, rows, row_stride, columns, order);
   reference::add_columns(out, x, rows, row_stride, columns, order);
@@ -131,7 +132,7 @@ void add_columns(Accumulator<T>* out, const T* x, std::int64_t rows, std::int64_
 
 /// Returns the sum of the squares of n values, accumulated in float64.
 template <class T>
-double sum_of_squares(const T* x, std::int64_t n) {
+double sum_of_squares(const T* x, Index n) {
   if constexpr (kSimdRows<T>)
     if (simd_runs()) return simd::sum_of_squares(x, n);
   return reference::sum_of_squares(x, n);
@@ -146,7 +147,7 @@ inline void keep(const DropoutMask& mask, std::uint64_t first, std::span<std::ui
 /// Updates n parameters p and their moments m and v in place from the gradients g. The formula is
 /// in reference/adamw.h.
 template <class T>
-void adamw(T* p, const T* g, T* m, T* v, std::int64_t n, const AdamWStep& step) {
+void adamw(T* p, const T* g, T* m, T* v, Index n, const AdamWStep& step) {
   if constexpr (kSimdRows<T>)
     if (simd_runs()) return simd::adamw(p, g, m, v, n, step);
   reference::adamw(p, g, m, v, n, step);

@@ -107,7 +107,7 @@ struct Heads {
       : q(with_unit_rows(q_in)), k(with_unit_rows(k_in)), v(with_unit_rows(v_in)), bias(b) {}
   int lead() const { return q.rank() - 2; }
   // Returns the shape [leading axes, Tq, columns].
-  Shape rows(std::int64_t columns) const { return q.shape().with(-1, columns); }
+  Shape rows(Index columns) const { return q.shape().with(-1, columns); }
 };
 
 // Returns the arguments of the kernel.
@@ -270,8 +270,8 @@ auto attention_with(const AttentionOptions& options, const AttentionHooks& hooks
 }
 
 // Returns q, k, v with d = 3, d_value = 2 and the leading axes `lead`.
-std::vector<Tensor> qkv(SampleGen& g, const Shape& lead, std::int64_t tq, std::int64_t tk) {
-  const auto draw = [&](std::int64_t rows, std::int64_t columns) {
+std::vector<Tensor> qkv(SampleGen& g, const Shape& lead, Index tq, Index tk) {
+  const auto draw = [&](Index rows, Index columns) {
     return g.normal(lead.joined({rows, columns}));
   };
   return {draw(tq, 3), draw(tk, 3), draw(tk, 2)};
@@ -293,39 +293,38 @@ Samples samples_of_options(SampleGen& g) {
   const KeepMask keep = some_keys();
   const KeepMask nothing(full({3, 3}, 0, bool8));
   const Shape heads = {2, 2};
-  return {
-      {"plain", attention_with({}), qkv(g, heads, 2, 3)},
-      {"causal", attention_with({.causal = true}), qkv(g, heads, 4, 4)},
-      {"causal, rows without a key", attention_with({.scale = 0.3, .causal = true}),
-       qkv(g, heads, 4, 2)},
-      {"negative scale", attention_with({.scale = -0.7}), qkv(g, heads, 2, 2)},
-      {"soft cap", attention_with({.scale = 2, .soft_cap = 1.5}), qkv(g, heads, 2, 3)},
-      {"soft cap, causal, a row masked, bias",
-       attention_with({.soft_cap = 0.8, .causal = true, .keep = keep}),
-       with_bias(g, qkv(g, heads, 3, 3), {2, 3, 3})},
-      {"a row masked, a key unread", attention_with({.keep = keep}), qkv(g, heads, 3, 3)},
-      {"everything masked", attention_with({.keep = nothing}), qkv(g, heads, 3, 3)},
-      {"everything masked, uniform",
-       attention_with({.keep = nothing, .fully_masked = FullyMasked::kUniform}),
-       qkv(g, heads, 3, 3)},
-      {"a row masked, uniform, dropout",
-       attention_with({.keep = keep, .fully_masked = FullyMasked::kUniform, .dropout = 0.3}),
-       with_bias(g, qkv(g, {2}, 3, 3), {3})},
-      {"padding", attention_with({.keep = KeepMask::padding(std::vector<std::int64_t>{3, 1}, 3)}),
-       qkv(g, heads, 2, 3)},
-      {"dropout", attention_with({.dropout = 0.4}), qkv(g, heads, 3, 3)},
-      {"bias", attention_with({}), with_bias(g, qkv(g, heads, 3, 2), {2, 2, 3, 2})},
-      {"bias per head", attention_with({.causal = true}),
-       with_bias(g, qkv(g, heads, 3, 3), {2, 3, 3})},
-      {"bias per key", attention_with({}), with_bias(g, qkv(g, heads, 2, 3), {3})},
-      {"causal, keep, bias, dropout, a row masked",
-       attention_with({.causal = true, .keep = keep, .dropout = 0.3}),
-       with_bias(g, qkv(g, heads, 3, 3), {2, 1, 3, 3})},
-      {"window", attention_with({.window = 2}), qkv(g, heads, 4, 5)},
-      {"window, causal, bias", attention_with({.causal = true, .window = 2}),
-       with_bias(g, qkv(g, heads, 4, 3), {4, 1})},
-      {"rank 3", attention_with({.keep = keep}), with_bias(g, qkv(g, {2}, 3, 3), {2, 3, 1})},
-      {"rank 2", attention_with({.dropout = 0.3}), qkv(g, {}, 2, 3)}};
+  return {{"plain", attention_with({}), qkv(g, heads, 2, 3)},
+          {"causal", attention_with({.causal = true}), qkv(g, heads, 4, 4)},
+          {"causal, rows without a key", attention_with({.scale = 0.3, .causal = true}),
+           qkv(g, heads, 4, 2)},
+          {"negative scale", attention_with({.scale = -0.7}), qkv(g, heads, 2, 2)},
+          {"soft cap", attention_with({.scale = 2, .soft_cap = 1.5}), qkv(g, heads, 2, 3)},
+          {"soft cap, causal, a row masked, bias",
+           attention_with({.soft_cap = 0.8, .causal = true, .keep = keep}),
+           with_bias(g, qkv(g, heads, 3, 3), {2, 3, 3})},
+          {"a row masked, a key unread", attention_with({.keep = keep}), qkv(g, heads, 3, 3)},
+          {"everything masked", attention_with({.keep = nothing}), qkv(g, heads, 3, 3)},
+          {"everything masked, uniform",
+           attention_with({.keep = nothing, .fully_masked = FullyMasked::kUniform}),
+           qkv(g, heads, 3, 3)},
+          {"a row masked, uniform, dropout",
+           attention_with({.keep = keep, .fully_masked = FullyMasked::kUniform, .dropout = 0.3}),
+           with_bias(g, qkv(g, {2}, 3, 3), {3})},
+          {"padding", attention_with({.keep = KeepMask::padding(std::vector<Index>{3, 1}, 3)}),
+           qkv(g, heads, 2, 3)},
+          {"dropout", attention_with({.dropout = 0.4}), qkv(g, heads, 3, 3)},
+          {"bias", attention_with({}), with_bias(g, qkv(g, heads, 3, 2), {2, 2, 3, 2})},
+          {"bias per head", attention_with({.causal = true}),
+           with_bias(g, qkv(g, heads, 3, 3), {2, 3, 3})},
+          {"bias per key", attention_with({}), with_bias(g, qkv(g, heads, 2, 3), {3})},
+          {"causal, keep, bias, dropout, a row masked",
+           attention_with({.causal = true, .keep = keep, .dropout = 0.3}),
+           with_bias(g, qkv(g, heads, 3, 3), {2, 1, 3, 3})},
+          {"window", attention_with({.window = 2}), qkv(g, heads, 4, 5)},
+          {"window, causal, bias", attention_with({.causal = true, .window = 2}),
+           with_bias(g, qkv(g, heads, 4, 3), {4, 1})},
+          {"rank 3", attention_with({.keep = keep}), with_bias(g, qkv(g, {2}, 3, 3), {2, 3, 1})},
+          {"rank 2", attention_with({.dropout = 0.3}), qkv(g, {}, 2, 3)}};
 }
 
 Samples attention_samples(SampleGen& g) {

@@ -54,7 +54,7 @@ Tensor sum_of_terms(Tensor w, Tensor y, const Tensor& hidden) {
   const Tensor out = matmul(finite(w), finite(y));
   detail::unify(kProduct, w, y);
   const Shape lead = out.shape().sub(0, out.rank() - 2);
-  const std::int64_t tq = w.size(-2), tk = w.size(-1), n = y.size(-1);
+  const Index tq = w.size(-2), tk = w.size(-1), n = y.size(-1);
   w = contiguous(expand(w, lead.joined({tq, tk})));
   y = contiguous(expand(y, lead.joined({tk, n})));
   const Tensor skipped = contiguous(expand(hidden, w.shape()));
@@ -62,12 +62,12 @@ Tensor sum_of_terms(Tensor w, Tensor y, const Tensor& hidden) {
     const bool* skip = skipped.data<bool>();
     const T *weights = w.data<T>(), *rows = y.data<T>();
     T* sums_of_rows = out.mutable_data<T>();
-    for (std::int64_t i = 0; i < w.numel(); ++i) {
+    for (Index i = 0; i < w.numel(); ++i) {
       if (skip[i]) continue;
       const T weight = weights[i];
       const T* row = rows + (i / (tq * tk) * tk + i % tk) * n;
       T* sum = sums_of_rows + i / tk * n;
-      for (std::int64_t c = 0; c < n; ++c)
+      for (Index c = 0; c < n; ++c)
         if (!std::isfinite(real(weight)) || !std::isfinite(real(row[c]))) sum[c] += weight * row[c];
     }
   });
@@ -135,7 +135,7 @@ AttentionResult attention_definition(const Tensor& q, const Tensor& k, const Ten
                     bias.defined() ? bias.dtype() : q.dtype());
   check<ValueError>(options.window >= 0, "attention", "needs window >= 0, got ", options.window);
   const double scale = options.scale.value_or(1 / std::sqrt(double(q.size(-1))));
-  const std::int64_t tq = q.size(-2), tk = k.size(-2);
+  const Index tq = q.size(-2), tk = k.size(-2);
   KeepMask mask = options.keep;
   if (options.causal) mask = mask & KeepMask::causal(tq, tk);
   if (options.window > 0) mask = mask & KeepMask::sliding_window(tq, tk, options.window);

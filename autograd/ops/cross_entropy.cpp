@@ -19,9 +19,9 @@ const Op kCrossEntropy({.name = "cross_entropy",
                         .no_sizes = needs_axis()});
 
 // Returns the number of rows in one parallel chunk.
-std::int64_t row_grain(std::int64_t classes) {
-  constexpr std::int64_t kExpCost = 2;  // cost of a vectorized exponential, in additions
-  return std::max<std::int64_t>(1, kGrain / (classes * kExpCost));
+Index row_grain(Index classes) {
+  constexpr Index kExpCost = 2;  // cost of a vectorized exponential, in additions
+  return std::max<Index>(1, kGrain / (classes * kExpCost));
 }
 
 void check_arguments(const Tensor& logits, const Tensor& targets, const CrossEntropyOptions& o) {
@@ -38,10 +38,10 @@ void check_arguments(const Tensor& logits, const Tensor& targets, const CrossEnt
 
 // Returns the number of targets that are not ignored. `targets` must be contiguous. Throws
 // ValueError for a target that is neither ignored nor a class.
-std::int64_t count_targets(const Tensor& targets, std::int64_t classes, std::int64_t ignored) {
+Index count_targets(const Tensor& targets, Index classes, Index ignored) {
   const std::int64_t* t = targets.data<std::int64_t>();
-  std::int64_t counted = 0;
-  for (std::int64_t r = 0; r < targets.numel(); ++r) {
+  Index counted = 0;
+  for (Index r = 0; r < targets.numel(); ++r) {
     if (t[r] == ignored) continue;
     ++counted;
     if (t[r] >= 0 && t[r] < classes) continue;
@@ -54,16 +54,16 @@ std::int64_t count_targets(const Tensor& targets, std::int64_t classes, std::int
 
 // Returns the factor of the loss of each row in the mean. `counted` is the number of targets that
 // are not ignored. The factor is 1 / counted, or 0 if `counted` is 0.
-double mean_weight(std::int64_t counted) { return counted > 0 ? 1.0 / double(counted) : 0; }
+double mean_weight(Index counted) { return counted > 0 ? 1.0 / double(counted) : 0; }
 
 struct Forward {
   Tensor loss;
   Tensor lse;  // [rows, 2]: log-sum-exp in two parts (kernels::LogSumExp), in the accumulator type
 };
 
-Forward forward(const Tensor& x, const Tensor& targets, std::int64_t counted,
+Forward forward(const Tensor& x, const Tensor& targets, Index counted,
                 const CrossEntropyOptions& o) {
-  const std::int64_t n = x.size(-1), rows = targets.numel();
+  const Index n = x.size(-1), rows = targets.numel();
   Forward result;
   result.loss = empty(o.reduction == Reduction::kNone ? targets.shape() : Shape{}, x.dtype());
   dispatch_floating(x.dtype(), kCrossEntropy, [&]<class T> {
@@ -74,8 +74,8 @@ Forward forward(const Tensor& x, const Tensor& targets, std::int64_t counted,
     Acc* lse = result.lse.template mutable_data<Acc>();
     const T* in = x.data<T>();
     const std::int64_t* target = targets.data<std::int64_t>();
-    parallel_for(rows, row_grain(n), [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t r = begin; r < end; ++r) {
+    parallel_for(rows, row_grain(n), [&](Index begin, Index end) {
+      for (Index r = begin; r < end; ++r) {
         loss[r] = Acc(0);
         if (target[r] == o.ignore_index) continue;
         LogSumExp<T> row;
@@ -86,7 +86,7 @@ Forward forward(const Tensor& x, const Tensor& targets, std::int64_t counted,
     });
     T* y = result.loss.template mutable_data<T>();
     if (o.reduction == Reduction::kNone) {
-      for (std::int64_t r = 0; r < rows; ++r) y[r] = T(loss[r]);
+      for (Index r = 0; r < rows; ++r) y[r] = T(loss[r]);
     } else {
       const Acc total = kernels::reference::sum(loss, rows, 1);
       *y = T(o.reduction == Reduction::kSum || counted == 0 ? total : total / Acc(double(counted)));
@@ -97,21 +97,20 @@ Forward forward(const Tensor& x, const Tensor& targets, std::int64_t counted,
 
 // Returns the gradient of the logits: upstream gradient * (softmax - target distribution). It is 0
 // in ignored rows.
-Grads backward(const Vjp& v, const Tensor& row_lse, std::int64_t counted,
-               const CrossEntropyOptions& o) {
+Grads backward(const Vjp& v, const Tensor& row_lse, Index counted, const CrossEntropyOptions& o) {
   const Tensor g = contiguous(v.grad), x = contiguous(v.input(0)), targets = contiguous(v.input(1));
-  const std::int64_t n = x.size(-1);
+  const Index n = x.size(-1);
   const Tensor dx = empty_like(x);
   dispatch_floating(x.dtype(), kCrossEntropy, [&]<class T> {
     using Acc = Accumulator<T>;
     const Acc weight(o.reduction == Reduction::kMean ? mean_weight(counted) : 1.0);
-    const std::int64_t g_stride = o.reduction == Reduction::kNone ? 1 : 0;
+    const Index g_stride = o.reduction == Reduction::kNone ? 1 : 0;
     const T *pg = g.data<T>(), *in = x.data<T>();
     const std::int64_t* target = targets.data<std::int64_t>();
     const Acc* lse = row_lse.data<Acc>();
     T* out = dx.mutable_data<T>();
-    parallel_for(targets.numel(), row_grain(n), [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t r = begin; r < end; ++r) {
+    parallel_for(targets.numel(), row_grain(n), [&](Index begin, Index end) {
+      for (Index r = begin; r < end; ++r) {
         T* row = out + r * n;
         if (target[r] == o.ignore_index)
           std::fill_n(row, n, T(0));
@@ -128,7 +127,7 @@ Grads backward(const Vjp& v, const Tensor& row_lse, std::int64_t counted,
 // Computes cross_entropy from public ops. Ignored rows are replaced by 0 before use, so that a NaN
 // in an ignored row changes neither the loss nor a gradient. Terms with factor 0 are omitted,
 // because 0 * inf is NaN.
-Tensor definition(const Tensor& logits, const Tensor& targets, std::int64_t counted,
+Tensor definition(const Tensor& logits, const Tensor& targets, Index counted,
                   const CrossEntropyOptions& o) {
   const Tensor ignored = eq(targets, double(o.ignore_index));
   const Tensor x = masked_fill(logits, unsqueeze(ignored, -1), 0);
@@ -152,7 +151,7 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& targets,
                      const CrossEntropyOptions& options) {
   check_arguments(logits, targets, options);
   const Tensor classes = contiguous(targets);
-  const std::int64_t counted = count_targets(classes, logits.size(-1), options.ignore_index);
+  const Index counted = count_targets(classes, logits.size(-1), options.ignore_index);
   const Forward result = forward(detail::row_major(logits), classes, counted, options);
   // The targets are an input of the node, so that an in-place change of the targets is detected.
   return record(

@@ -14,19 +14,19 @@ namespace {
 Samples dropout_samples(SampleGen& g);
 const Op kDropout({.name = "dropout", .saves = Saves::kNothing, .samples = dropout_samples});
 
-constexpr std::int64_t kPhiloxCost = 8;  // cost of the random word of one element, in additions
+constexpr Index kPhiloxCost = 8;  // cost of the random word of one element, in additions
 
 // Sets y[i] = keep(first + i) ? x[i * stride] * scale : 0 for n adjacent elements of the output.
 // The function does not multiply dropped elements by 0, so a dropped NaN becomes 0.
 template <class T>
-void drop_run(T* y, const T* x, std::int64_t stride, std::int64_t n, std::int64_t first,
+void drop_run(T* y, const T* x, Index stride, Index n, Index first,
               const kernels::DropoutMask& mask, T scale) {
   std::array<std::uint8_t, 256> keep;
-  for (std::int64_t begin = 0; begin < n; begin += std::int64_t(keep.size())) {
-    const std::int64_t count = std::min(n - begin, std::int64_t(keep.size()));
+  for (Index begin = 0; begin < n; begin += Index(keep.size())) {
+    const Index count = std::min(n - begin, Index(keep.size()));
     const std::span run = std::span(keep).first(std::size_t(count));
     kernels::keep(mask, std::uint64_t(first + begin), run);
-    for (std::int64_t i = 0; i < count; ++i)
+    for (Index i = 0; i < count; ++i)
       y[begin + i] = keep[std::size_t(i)] ? x[(begin + i) * stride] * scale : T(0);
   }
 }
@@ -41,7 +41,7 @@ Tensor drop(const Tensor& x, double p, std::uint64_t key) {
     const T* in = x.data<T>();
     // The output is row-major, so the offset of an element is its index.
     for_each_run(StridedLoop<2>(y.shape(), {&y.strides(), &x.strides()}), kPhiloxCost,
-                 [&](const auto& at, std::int64_t n, const auto& s) {
+                 [&](const auto& at, Index n, const auto& s) {
                    drop_run(out + at[0], in + at[1], s[1], n, at[0], mask, T(1 / (1 - p)));
                  });
   });

@@ -138,7 +138,7 @@ void check_sizes(const Equation& e, Args operands) {
   struct Seen {
     std::string_view name;
     std::size_t operand;
-    std::int64_t size;
+    Index size;
   };
   std::vector<Seen> seen;
   for (std::size_t k = 0; k < operands.size(); ++k) {
@@ -169,7 +169,7 @@ struct Labeled {
   Tensor x;
   Term labels;
 
-  std::int64_t size(std::string_view name) const { return x.shape()[axis(name)]; }
+  Index size(std::string_view name) const { return x.shape()[axis(name)]; }
   int axis(std::string_view name) const {
     return int(std::ranges::find(labels, name, &Label::name) - labels.begin());
   }
@@ -184,7 +184,7 @@ Labeled sum_unless(const Labeled& a, Kept kept) {
     if (kept(a.labels[i]))
       out.labels.push_back(a.labels[i]);
     else
-      axes.push_back(std::int64_t(i));
+      axes.push_back(Index(i));
   if (axes.rank() > 0) out.x = sum(a.x, axes);
   return out;
 }
@@ -240,8 +240,7 @@ Labeled contract(const Labeled& a, const Labeled& b, std::string_view text, Kept
   // Batch axes are merged only if the operands of matmul would have too many axes otherwise,
   // because a merge may need a copy.
   const Shape lead = batch_sizes.rank() + 2 <= kMaxRank ? batch_sizes : Shape{batch_sizes.numel()};
-  const std::int64_t m = a_sizes.numel(), k = label_sizes(a, contracted).numel(),
-                     n = b_sizes.numel();
+  const Index m = a_sizes.numel(), k = label_sizes(a, contracted).numel(), n = b_sizes.numel();
   const Tensor left = permuted_to(a, joined(batch, a_free, contracted));
   const Tensor right = permuted_to(b, joined(batch, contracted, b_free));
   const Tensor product =

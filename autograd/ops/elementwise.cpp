@@ -13,22 +13,22 @@ namespace {
 // The elements of one strided run, copied into adjacent memory one piece at a time.
 class Pieces {
  public:
-  static constexpr std::int64_t kSize = 256;
+  static constexpr Index kSize = 256;
 
   // Returns the address of n adjacent elements: the elements of the run from `begin` on if the
   // stride is 1, else a copy of them. For a copy, n must be at most kSize.
-  const std::byte* at(std::int64_t begin, std::int64_t n) {
+  const std::byte* at(Index begin, Index n) {
     const std::byte* from = from_ + begin * stride_ * size_;
     if (stride_ == 1) return from;
     if (stride_ != 0 || begin == 0) copy_elements(buffer_.data(), 1, from, stride_, n, size_);
     return buffer_.data();
   }
-  Pieces(const Elements& x, std::int64_t offset, std::int64_t stride)
+  Pieces(const Elements& x, Index offset, Index stride)
       : from_(x.at(offset)), stride_(stride), size_(x.size) {}
 
  private:
   const std::byte* from_;
-  std::int64_t stride_, size_;
+  Index stride_, size_;
   alignas(Tracked) std::array<std::byte, kSize * sizeof(Tracked)> buffer_;
 };
 
@@ -42,18 +42,18 @@ void run_over(const Tensor& out, const Tensor* const* in, Loop loop, const void*
   const Shape& shape = out.shape();
   const auto fills = [&](const Layout& l) { return l.shape == shape && l.is_contiguous(); };
   if ((fills(in[K]->layout()) && ...))
-    return parallel_for(out.numel(), kGrain, [&](std::int64_t begin, std::int64_t end) {
+    return parallel_for(out.numel(), kGrain, [&](Index begin, Index end) {
       const void* const at[] = {x[K].at(begin)...};
       loop(f, y.at(begin), at, end - begin);
     });
   const std::array<Strides, kCount> strides{expanded("map", in[K]->layout(), shape).strides...};
   for_each_run(StridedLoop<kCount + 1>(shape, {&out.strides(), &strides[K]...}),
-               [&](const auto& offset, std::int64_t n, const auto& stride) {
+               [&](const auto& offset, Index n, const auto& stride) {
                  const bool adjacent = ((stride[K + 1] == 1) && ...);
-                 const std::int64_t size = adjacent ? n : Pieces::kSize;
+                 const Index size = adjacent ? n : Pieces::kSize;
                  std::array<Pieces, kCount> pieces{Pieces(x[K], offset[K + 1], stride[K + 1])...};
-                 for (std::int64_t begin = 0; begin < n; begin += size) {
-                   const std::int64_t count = std::min(size, n - begin);
+                 for (Index begin = 0; begin < n; begin += size) {
+                   const Index count = std::min(size, n - begin);
                    const void* const at[] = {pieces[K].at(begin, count)...};
                    loop(f, y.at(offset[0] + begin), at, count);
                  }
@@ -62,11 +62,11 @@ void run_over(const Tensor& out, const Tensor* const* in, Loop loop, const void*
 
 }  // namespace
 
-const Loops kSimdMap{.of = {[](const void* f, void* y, const void* const* in, std::int64_t n) {
+const Loops kSimdMap{.of = {[](const void* f, void* y, const void* const* in, Index n) {
                        (*static_cast<const SimdMap*>(f))(static_cast<float*>(y),
                                                          static_cast<const float*>(in[0]), n);
                      }}};
-const Loops kSimdZip{.of = {[](const void* f, void* y, const void* const* in, std::int64_t n) {
+const Loops kSimdZip{.of = {[](const void* f, void* y, const void* const* in, Index n) {
                        (*static_cast<const SimdZip*>(f))(static_cast<float*>(y),
                                                          static_cast<const float*>(in[0]),
                                                          static_cast<const float*>(in[1]), n);

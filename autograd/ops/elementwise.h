@@ -21,22 +21,22 @@ struct Domain {};
 /// Floating dtypes; the result has the dtype of the operands.
 using FloatingDomain = Domain<void, float, double, Tracked>;
 /// Floating dtypes and int64; the result has the dtype of the operands.
-using NumericDomain = Domain<void, float, double, Tracked, std::int64_t>;
+using NumericDomain = Domain<void, float, double, Tracked, Index>;
 /// All dtypes; the result is bool8.
-using ComparisonDomain = Domain<bool, float, double, Tracked, std::int64_t, bool>;
+using ComparisonDomain = Domain<bool, float, double, Tracked, Index, bool>;
 
 ///@{
 /// SIMD kernel for n adjacent float32 values. elementwise() runs it instead of the scalar function
 /// if SIMD kernels are enabled.
-using SimdMap = void (*)(float* y, const float* x, std::int64_t n);
-using SimdZip = void (*)(float* y, const float* a, const float* b, std::int64_t n);
+using SimdMap = void (*)(float* y, const float* x, Index n);
+using SimdZip = void (*)(float* y, const float* a, const float* b, Index n);
 ///@}
 
 namespace detail {
 
 /// Sets y[i] = f(in[0][i], in[1][i], ...) for n adjacent elements. `f` points to the function
 /// object.
-using Loop = void (*)(const void* f, void* y, const void* const* in, std::int64_t n);
+using Loop = void (*)(const void* f, void* y, const void* const* in, Index n);
 /// The loops of an op, one per dtype, in the order of DType. The loop is null for a dtype that the
 /// op does not accept.
 struct Loops {
@@ -46,12 +46,12 @@ struct Loops {
 
 /// A Loop for a result of type R and operands of the types A.
 template <class F, class R, class... A>
-void run_loop(const void* f, void* y, const void* const* in, std::int64_t n) {
+void run_loop(const void* f, void* y, const void* const* in, Index n) {
   const F g = *static_cast<const F*>(f);
   R* out = static_cast<R*>(y);
   [&]<std::size_t... K>(std::index_sequence<K...>) {
     const auto over = [&](const A*... p) {
-      for (std::int64_t i = 0; i < n; ++i) out[i] = g(p[i]...);
+      for (Index i = 0; i < n; ++i) out[i] = g(p[i]...);
     };
     over(static_cast<const A*>(in[K])...);
   }

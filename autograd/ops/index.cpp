@@ -46,19 +46,19 @@ const Op kIndexAdd({.name = "index_add",
                     .no_sizes = needs_axis()});
 
 // Returns the place of the first value, in row-major order, that is outside [0, n).
-std::optional<Dims> first_outside(const Tensor& index, std::int64_t n) {
+std::optional<Dims> first_outside(const Tensor& index, Index n) {
   const std::int64_t* in = index.data<std::int64_t>();
-  std::int64_t at_element = 0, found = -1;
+  Index at_element = 0, found = -1;
   StridedLoop<1>(index.shape(), {&index.strides()})
-      .run([&](const auto& at, std::int64_t count, const auto& s) {
-        for (std::int64_t i = 0; found < 0 && i < count; ++i, ++at_element)
-          if (const std::int64_t v = in[at[0] + i * s[0]]; v < 0 || v >= n) found = at_element;
+      .run([&](const auto& at, Index count, const auto& s) {
+        for (Index i = 0; found < 0 && i < count; ++i, ++at_element)
+          if (const Index v = in[at[0] + i * s[0]]; v < 0 || v >= n) found = at_element;
       });
   if (found < 0) return std::nullopt;
   return unravel(found, index.shape());
 }
 
-std::int64_t value_at(const Tensor& index, const Dims& place) {
+Index value_at(const Tensor& index, const Dims& place) {
   return index.data<std::int64_t>()[index.layout().offset_of(place)];
 }
 
@@ -86,18 +86,17 @@ void check_slices(std::string_view op, const Tensor& x, int axis, const Tensor& 
 // The positions k of an index, grouped by their value p = index[k]. Group p is of[first[p]] to
 // of[first[p + 1] - 1], in increasing order.
 struct Positions {
-  PoolVector<std::int64_t> first, of;
+  PoolVector<Index> first, of;
 
-  Positions(const Tensor& index, std::int64_t places) {
+  Positions(const Tensor& index, Index places) {
     first.resize(std::size_t(places) + 2), of.resize(std::size_t(index.numel()));
     const std::int64_t *in = index.data<std::int64_t>(), stride = index.strides()[0];
-    const auto place = [&](std::size_t k) { return std::size_t(in[std::int64_t(k) * stride]); };
+    const auto place = [&](std::size_t k) { return std::size_t(in[Index(k) * stride]); };
     for (std::size_t k = 0; k < of.size(); ++k) ++first[place(k) + 2];
     for (std::size_t p = 2; p < first.size(); ++p) first[p] += first[p - 1];
-    for (std::size_t k = 0; k < of.size(); ++k)
-      of[std::size_t(first[place(k) + 1]++)] = std::int64_t(k);
+    for (std::size_t k = 0; k < of.size(); ++k) of[std::size_t(first[place(k) + 1]++)] = Index(k);
   }
-  std::span<const std::int64_t> at(std::int64_t place) const {
+  std::span<const Index> at(Index place) const {
     const auto p = std::size_t(place);
     return {of.data() + first[p], of.data() + first[p + 1]};
   }
@@ -105,17 +104,17 @@ struct Positions {
 
 // Returns the slices of x along axis a at the given indices. The caller has checked the indices.
 Tensor slices_at(const Tensor& x, int a, const Tensor& index) {
-  const std::int64_t n = index.numel(), stride = index.strides()[0];
+  const Index n = index.numel(), stride = index.strides()[0];
   Tensor y = empty(x.shape().with(a, n), x.dtype());
   const Strides to = y.strides().without(a), from = x.strides().without(a);
   const StridedLoop<2> one_slice(x.shape().without(a), {&to, &from});
-  const std::int64_t work = one_slice.outer() * one_slice.inner();
-  const std::int64_t y_step = y.strides()[a], x_step = x.strides()[a];
+  const Index work = one_slice.outer() * one_slice.inner();
+  const Index y_step = y.strides()[a], x_step = x.strides()[a];
   const std::int64_t* places = index.data<std::int64_t>();
   const detail::Elements out(y), in(x);
-  parallel_for(n, kGrain / std::max<std::int64_t>(1, work), [&](std::int64_t b, std::int64_t e) {
-    for (std::int64_t k = b; k < e; ++k)
-      one_slice.run([&](const auto& at, std::int64_t count, const auto& s) {
+  parallel_for(n, kGrain / std::max<Index>(1, work), [&](Index b, Index e) {
+    for (Index k = b; k < e; ++k)
+      one_slice.run([&](const auto& at, Index count, const auto& s) {
         detail::copy_elements(out.at(k * y_step + at[0]), s[0],
                               in.at(places[k * stride] * x_step + at[1]), s[1], count, in.size);
       });
@@ -128,19 +127,19 @@ Tensor slices_at(const Tensor& x, int a, const Tensor& index) {
 
 }  // namespace
 
-Tensor gather(const Tensor& x, std::int64_t axis, const Tensor& index) {
+Tensor gather(const Tensor& x, Index axis, const Tensor& index) {
   const int a = normalized_axis(kGather, x.shape(), axis);
   check_places(kGather, x, a, index);
   Tensor y = empty(index.shape(), x.dtype());
-  const std::int64_t step = x.strides()[a];
+  const Index step = x.strides()[a];
   const Strides base = x.strides().with(a, 0);  // stride 0, because the index selects along axis a
   const std::int64_t* places = index.data<std::int64_t>();
   dispatch_any(x.dtype(), [&]<class T> {
     T* out = y.mutable_data<T>();
     const T* in = x.data<T>();
     for_each_run(StridedLoop<3>(index.shape(), {&y.strides(), &index.strides(), &base}),
-                 [&](const auto& at, std::int64_t n, const auto& s) {
-                   for (std::int64_t i = 0; i < n; ++i)
+                 [&](const auto& at, Index n, const auto& s) {
+                   for (Index i = 0; i < n; ++i)
                      out[at[0] + i * s[0]] = in[at[2] + i * s[2] + places[at[1] + i * s[1]] * step];
                  });
   });
@@ -150,8 +149,7 @@ Tensor gather(const Tensor& x, std::int64_t axis, const Tensor& index) {
                 });
 }
 
-Tensor scatter_add(const Tensor& x_in, std::int64_t axis, const Tensor& index,
-                   const Tensor& src_in) {
+Tensor scatter_add(const Tensor& x_in, Index axis, const Tensor& index, const Tensor& src_in) {
   Tensor x = x_in, src = src_in;
   const DType dtype = detail::unify(kScatterAdd, x, src);
   const int a = normalized_axis(kScatterAdd, x.shape(), axis);
@@ -159,7 +157,7 @@ Tensor scatter_add(const Tensor& x_in, std::int64_t axis, const Tensor& index,
   check(src.shape() == index.shape(), kScatterAdd, "needs src of the index's shape ", index.shape(),
         ", got ", src.shape());
   Tensor y = detached_copy(x);
-  const std::int64_t step = y.strides()[a];
+  const Index step = y.strides()[a];
   const Strides base = y.strides().with(a, 0);
   const std::int64_t* places = index.data<std::int64_t>();
   dispatch_numeric(dtype, kScatterAdd, [&]<class T> {
@@ -168,20 +166,20 @@ Tensor scatter_add(const Tensor& x_in, std::int64_t axis, const Tensor& index,
     const T* in = src.data<T>();
     const auto for_each = [&](auto f) {  // calls f(place in y, value to add)
       StridedLoop<3>(index.shape(), {&base, &index.strides(), &src.strides()})
-          .run([&](const auto& at, std::int64_t n, const auto& s) {
-            for (std::int64_t i = 0; i < n; ++i)
+          .run([&](const auto& at, Index n, const auto& s) {
+            for (Index i = 0; i < n; ++i)
               f(at[0] + i * s[0] + places[at[1] + i * s[1]] * step, in[at[2] + i * s[2]]);
           });
     };
     if constexpr (sizeof(T) == sizeof(Acc)) {
-      for_each([&](std::int64_t to, T value) { out[to] = T(Acc(out[to]) + Acc(value)); });
+      for_each([&](Index to, T value) { out[to] = T(Acc(out[to]) + Acc(value)); });
     } else {
       // Only the sums of the places in the index are written, so few pages of memory are used.
       const Tensor wide = empty(y.shape(), float64);
       double* sums = wide.mutable_data<double>();
-      for_each([&](std::int64_t to, T) { sums[to] = double(out[to]); });
-      for_each([&](std::int64_t to, T value) { sums[to] += double(value); });
-      for_each([&](std::int64_t to, T) { out[to] = T(sums[to]); });
+      for_each([&](Index to, T) { sums[to] = double(out[to]); });
+      for_each([&](Index to, T value) { sums[to] += double(value); });
+      for_each([&](Index to, T) { out[to] = T(sums[to]); });
     }
   });
   return record(kScatterAdd, {x_in, src_in}, y,
@@ -190,53 +188,51 @@ Tensor scatter_add(const Tensor& x_in, std::int64_t axis, const Tensor& index,
                 });
 }
 
-Tensor index_select(const Tensor& x, std::int64_t axis, const Tensor& index) {
+Tensor index_select(const Tensor& x, Index axis, const Tensor& index) {
   const int a = normalized_axis(kIndexSelect, x.shape(), axis);
   check_slices(kIndexSelect, x, a, index);
   return slices_at(x, a, index);
 }
 
-Tensor index_add(const Tensor& x_in, std::int64_t axis, const Tensor& index, const Tensor& src_in) {
+Tensor index_add(const Tensor& x_in, Index axis, const Tensor& index, const Tensor& src_in) {
   Tensor x = x_in, src = src_in;
   const DType dtype = detail::unify(kIndexAdd, x, src);
   const int a = normalized_axis(kIndexAdd, x.shape(), axis);
   check_slices(kIndexAdd, x, a, index);
-  const std::int64_t n = index.numel();
+  const Index n = index.numel();
   const Shape needed = x.shape().with(a, n);
   check(src.shape() == needed, kIndexAdd, "needs src ", needed, " for x ", x.shape(), " and ", n,
         " indices of axis ", a, ", got ", src.shape());
   Tensor y = detached_copy(x);
   const Strides to = y.strides().without(a), from = src.strides().without(a);
   const StridedLoop<2> one_slice(x.shape().without(a), {&to, &from});
-  const std::int64_t places = x.size(a), y_step = y.strides()[a], src_step = src.strides()[a];
+  const Index places = x.size(a), y_step = y.strides()[a], src_step = src.strides()[a];
   const Positions positions(index, places);
   dispatch_numeric(dtype, kIndexAdd, [&]<class T> {
     using Acc = kernels::Accumulator<T>;
     T* out = y.mutable_data<T>();
     const T* in = src.data<T>();
     // Only one thread writes a block of columns of a place, and it adds in the order of the index.
-    const std::int64_t columns = one_slice.inner(),
-                       blocks = (columns + kColumnBlock - 1) / kColumnBlock;
-    const std::int64_t work = src.numel() / std::max<std::int64_t>(1, places * blocks);
-    parallel_for(places * blocks, kGrain / (work + 1), [&](std::int64_t begin, std::int64_t end) {
+    const Index columns = one_slice.inner(), blocks = (columns + kColumnBlock - 1) / kColumnBlock;
+    const Index work = src.numel() / std::max<Index>(1, places * blocks);
+    parallel_for(places * blocks, kGrain / (work + 1), [&](Index begin, Index end) {
       std::array<Acc, kColumnBlock> block;
-      for (std::int64_t b = begin; b < end; ++b) {
+      for (Index b = begin; b < end; ++b) {
         const auto rows = positions.at(b / blocks);
         if (rows.empty()) continue;
-        const std::int64_t c = b % blocks * kColumnBlock,
-                           width = std::min(kColumnBlock, columns - c);
-        one_slice.run([&](const auto& at, std::int64_t, const auto& s) {
+        const Index c = b % blocks * kColumnBlock, width = std::min(kColumnBlock, columns - c);
+        one_slice.run([&](const auto& at, Index, const auto& s) {
           T* sums = out + b / blocks * y_step + at[0] + c * s[0];
           const T* values = in + at[1] + c * s[1];
-          for (std::int64_t i = 0; i < width; ++i) block[std::size_t(i)] = Acc(sums[i * s[0]]);
+          for (Index i = 0; i < width; ++i) block[std::size_t(i)] = Acc(sums[i * s[0]]);
           if (s[1] == 1)
             kernels::add_columns(block.data(), values, std::ssize(rows), src_step, width,
                                  rows.data());
           else
-            for (std::int64_t i = 0; i < width; ++i)
-              for (const std::int64_t k : rows)
+            for (Index i = 0; i < width; ++i)
+              for (const Index k : rows)
                 block[std::size_t(i)] += Acc(values[k * src_step + i * s[1]]);
-          for (std::int64_t i = 0; i < width; ++i) sums[i * s[0]] = T(block[std::size_t(i)]);
+          for (Index i = 0; i < width; ++i) sums[i * s[0]] = T(block[std::size_t(i)]);
         });
       }
     });

@@ -29,7 +29,7 @@ Shape joined_shape(Args xs, int axis) {
   for (std::size_t k = 1; k < xs.size(); ++k) {
     Shape other = xs[k].shape();
     const bool same_rank = other.rank() == shape.rank();
-    const std::int64_t size = same_rank ? other[axis] : 0;
+    const Index size = same_rank ? other[axis] : 0;
     if (same_rank) other[axis] = shape[axis];
     check(other == shape, kCat, "tensors must have equal sizes on every axis except ", axis,
           ", got ", xs[0].shape(), " and ", xs[k].shape(), " (tensor ", k, ")");
@@ -40,14 +40,14 @@ Shape joined_shape(Args xs, int axis) {
 
 }  // namespace
 
-Tensor cat(std::span<const Tensor> xs, std::int64_t axis) {
+Tensor cat(std::span<const Tensor> xs, Index axis) {
   check<ValueError>(!xs.empty(), kCat, "needs at least one tensor");
   const int a = normalized_axis(kCat, xs[0].shape(), axis);
   const DType dtype = common_dtype(xs);
   Tensor y = empty(joined_shape(xs, a), dtype);
-  std::vector<std::int64_t, PoolAllocator<std::int64_t>> starts{0};
+  std::vector<Index, PoolAllocator<Index>> starts{0};
   for (const Tensor& x : xs) {
-    const std::int64_t end = starts.back() + x.shape()[a];
+    const Index end = starts.back() + x.shape()[a];
     detail::copy_into(detail::TensorAccess::view(y, sliced(y.layout(), a, starts.back(), end, 1)),
                       x.dtype() == dtype ? x : detail::lift(x));
     starts.push_back(end);
@@ -60,11 +60,11 @@ Tensor cat(std::span<const Tensor> xs, std::int64_t axis) {
   });
 }
 
-Tensor cat(std::initializer_list<Tensor> xs, std::int64_t axis) {
+Tensor cat(std::initializer_list<Tensor> xs, Index axis) {
   return cat(std::span(xs.begin(), xs.size()), axis);
 }
 
-Tensor stack(std::span<const Tensor> xs, std::int64_t axis) {
+Tensor stack(std::span<const Tensor> xs, Index axis) {
   check<ValueError>(!xs.empty(), "stack", "needs at least one tensor");
   const int a = normalized_new_axis("stack", xs[0].shape(), axis);
   std::vector<Tensor, PoolAllocator<Tensor>> rows;
@@ -77,24 +77,24 @@ Tensor stack(std::span<const Tensor> xs, std::int64_t axis) {
   return cat(rows, a);
 }
 
-Tensor stack(std::initializer_list<Tensor> xs, std::int64_t axis) {
+Tensor stack(std::initializer_list<Tensor> xs, Index axis) {
   return stack(std::span(xs.begin(), xs.size()), axis);
 }
 
-std::vector<Tensor> split(const Tensor& x, std::int64_t size, std::int64_t axis) {
+std::vector<Tensor> split(const Tensor& x, Index size, Index axis) {
   check<ValueError>(size >= 1, "split", "needs a size >= 1, got ", size);
   const int a = normalized_axis("split", x.shape(), axis);
-  const std::int64_t n = x.shape()[a];
+  const Index n = x.shape()[a];
   std::vector<Tensor> parts;
-  for (std::int64_t start = 0; start < n; start += size)
+  for (Index start = 0; start < n; start += size)
     parts.push_back(slice(x, a, start, std::min(n, start + size)));
   if (parts.empty()) parts.push_back(x);  // an axis of size 0 gives one empty view
   return parts;
 }
 
-std::vector<Tensor> chunk(const Tensor& x, std::int64_t n, std::int64_t axis) {
+std::vector<Tensor> chunk(const Tensor& x, Index n, Index axis) {
   check<ValueError>(n >= 1, "chunk", "needs at least one chunk, got ", n);
-  const std::int64_t length = x.shape()[normalized_axis("chunk", x.shape(), axis)];
+  const Index length = x.shape()[normalized_axis("chunk", x.shape(), axis)];
   if (length == 0) return std::vector<Tensor>(std::size_t(n), x);  // n empty chunks, as in PyTorch
   return split(x, (length - 1) / n + 1, axis);
 }
@@ -102,7 +102,7 @@ std::vector<Tensor> chunk(const Tensor& x, std::int64_t n, std::int64_t axis) {
 namespace {
 
 Samples cat_samples(SampleGen& g) {
-  const auto along = [](std::int64_t axis) { return [axis](Args t) { return cat(t, axis); }; };
+  const auto along = [](Index axis) { return [axis](Args t) { return cat(t, axis); }; };
   return {{"rows", along(0), {g.normal({2, 3}), g.normal({1, 3}), g.normal({3, 3})}},
           {"columns", along(-1), {g.normal({2, 1}), g.normal({2, 3})}},
           {"size 0", along(1), {g.normal({2, 0}), g.normal({2, 2})}},
@@ -115,7 +115,7 @@ Samples cat_samples(SampleGen& g) {
 }
 
 const Check kStack("stack", [](SampleGen& g) -> Samples {
-  const auto along = [](std::int64_t axis) { return [axis](Args t) { return stack(t, axis); }; };
+  const auto along = [](Index axis) { return [axis](Args t) { return stack(t, axis); }; };
   return {{"first axis", along(0), {g.normal({2, 3}), g.normal({2, 3})}},
           {"last axis", along(-1), {g.normal({2, 3}), g.normal({2, 3}), g.normal({2, 3})}},
           {"rank 0", along(0), {g.normal({}), g.normal({})}}};

@@ -18,9 +18,8 @@ const Op kLinear({.name = "linear",
 // Computes C = A B, plus `bias` [n] if it is not null, for A [m, k] and B [k, n]. The strides of A
 // and B are given; C is row-major.
 template <class T>
-void multiply_rows(T* c, const T* a, std::int64_t a_row, std::int64_t a_col, const T* b,
-                   std::int64_t b_row, std::int64_t b_col, std::int64_t m, std::int64_t n,
-                   std::int64_t k, const T* bias = nullptr) {
+void multiply_rows(T* c, const T* a, Index a_row, Index a_col, const T* b, Index b_row, Index b_col,
+                   Index m, Index n, Index k, const T* bias = nullptr) {
   kernels::Gemm<T> g;
   g.m = m, g.n = n, g.k = k;
   g.a = a, g.a_row = a_row, g.a_col = a_col;
@@ -32,14 +31,14 @@ void multiply_rows(T* c, const T* a, std::int64_t a_row, std::int64_t a_col, con
 
 // Returns the product of the sizes of all axes except the last. It is not computed as number of
 // elements / last size, because the last size may be 0.
-std::int64_t row_count(const Shape& shape) { return shape.without(-1).numel(); }
+Index row_count(const Shape& shape) { return shape.without(-1).numel(); }
 
 // Returns x w^T + bias for x [rows, in] and w [out, in], where x and `bias` are contiguous. The
 // result has the given shape [..., out], whose leading axes have `rows` elements in total.
 // `bias` may be undefined.
 Tensor linear_forward(const Tensor& x, const Tensor& w, const Tensor& bias, const Shape& shape) {
   Tensor y = empty(shape, x.dtype());
-  const std::int64_t in = w.size(1), out = w.size(0);
+  const Index in = w.size(1), out = w.size(0);
   dispatch_floating(x.dtype(), kLinear, [&]<class T> {
     multiply_rows<T>(y.mutable_data<T>(), x.data<T>(), in, 1, w.data<T>(), w.strides()[1],
                      w.strides()[0], row_count(shape), out, in,
@@ -50,8 +49,8 @@ Tensor linear_forward(const Tensor& x, const Tensor& w, const Tensor& bias, cons
 
 Grads linear_backward(const Vjp& v) {
   const Tensor g = contiguous(v.grad), x = contiguous(v.input(0)), w = v.input(1);
-  const std::int64_t out = w.size(0), in = w.size(1);
-  const std::int64_t rows = row_count(x.shape());
+  const Index out = w.size(0), in = w.size(1);
+  const Index rows = row_count(x.shape());
   Grads grads(3);
   dispatch_floating(x.dtype(), kLinear, [&]<class T> {
     const T* pg = g.data<T>();

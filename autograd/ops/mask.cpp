@@ -14,26 +14,24 @@ KeepMask::KeepMask(const Tensor& keep) : keep_(keep) {
   while (keep_.rank() < 2) keep_ = unsqueeze(keep_, 0);
 }
 
-KeepMask KeepMask::causal(std::int64_t tq, std::int64_t tk) {
-  return KeepMask(tril_mask(tq, tk, tk - tq));
-}
+KeepMask KeepMask::causal(Index tq, Index tk) { return KeepMask(tril_mask(tq, tk, tk - tq)); }
 
-KeepMask KeepMask::sliding_window(std::int64_t tq, std::int64_t tk, std::int64_t window) {
+KeepMask KeepMask::sliding_window(Index tq, Index tk, Index window) {
   check<ValueError>(window > 0, "KeepMask::sliding_window", "needs window > 0, got ", window);
-  const std::int64_t most = std::min(window - 1, tq + tk);  // limited, to avoid overflow below
-  const std::int64_t first = tk - tq;
+  const Index most = std::min(window - 1, tq + tk);  // limited, to avoid overflow below
+  const Index first = tk - tq;
   return KeepMask(logical_and(tril_mask(tq, tk, first + most),
                               logical_not(tril_mask(tq, tk, first - most - 1))));
 }
 
-KeepMask KeepMask::padding(std::span<const std::int64_t> lengths, std::int64_t tk) {
-  const std::int64_t batch = std::int64_t(lengths.size());
+KeepMask KeepMask::padding(std::span<const Index> lengths, Index tk) {
+  const Index batch = Index(lengths.size());
   Tensor keep = empty({batch, 1, 1, tk}, bool8);
-  for (std::int64_t b = 0; b < batch; ++b) {
-    const std::int64_t length = lengths[std::size_t(b)];
+  for (Index b = 0; b < batch; ++b) {
+    const Index length = lengths[std::size_t(b)];
     check<ValueError>(length >= 0 && length <= tk, "KeepMask::padding", "length ", length,
                       " of sequence ", b, " is outside 0 to ", tk);
-    for (std::int64_t t = 0; t < tk; ++t) keep.mutable_data<bool>()[b * tk + t] = t < length;
+    for (Index t = 0; t < tk; ++t) keep.mutable_data<bool>()[b * tk + t] = t < length;
   }
   return KeepMask(keep);
 }
@@ -70,8 +68,8 @@ bool is_zero_one_mask(const Tensor& x) {
 }
 
 // Returns the slope that ScoreBias::alibi() uses for a head. Heads are counted from 0 here.
-double alibi_slope(std::int64_t head, std::int64_t heads) {
-  std::int64_t power = 1;
+double alibi_slope(Index head, Index heads) {
+  Index power = 1;
   while (2 * power <= heads) power *= 2;
   if (head < power) return std::exp2(-8 * double(head + 1) / double(power));
   return std::exp2(-8 * double(2 * (head - power) + 1) / double(2 * power));
@@ -87,14 +85,14 @@ ScoreBias::ScoreBias(const Tensor& bias) : bias_(bias) {
                     "Use KeepMask(ne(mask, 0)), or KeepMask(eq(mask, 0)) where 1 means hidden");
 }
 
-ScoreBias ScoreBias::alibi(std::int64_t heads, std::int64_t tq, std::int64_t tk, DType dtype) {
+ScoreBias ScoreBias::alibi(Index heads, Index tq, Index tk, DType dtype) {
   check<ValueError>(heads > 0, "ScoreBias::alibi", "needs heads > 0, got ", heads);
   const Tensor bias = empty({heads, tq, tk}, float64);
   double* at = bias.mutable_data<double>();
-  for (std::int64_t h = 0; h < heads; ++h) {
+  for (Index h = 0; h < heads; ++h) {
     const double slope = alibi_slope(h, heads);
-    for (std::int64_t i = 0; i < tq; ++i)
-      for (std::int64_t j = 0; j < tk; ++j) *at++ = -slope * double(std::abs(i + tk - tq - j));
+    for (Index i = 0; i < tq; ++i)
+      for (Index j = 0; j < tk; ++j) *at++ = -slope * double(std::abs(i + tk - tq - j));
   }
   return ScoreBias(to(bias, dtype));
 }

@@ -6,8 +6,6 @@
 // Masks are bool8, biases float32 or float64.
 #pragma once
 
-#include <cstdint>
-
 #include "autograd/tensor/tensor.h"
 
 namespace heed::autograd {
@@ -24,16 +22,16 @@ class KeepMask {
   explicit KeepMask(const Tensor& keep);
   /// Returns the mask [Tq, Tk] in which no query reads a key after the query's position. Query i
   /// has position i + Tk - Tq among the keys, so the last query is at the last key.
-  static KeepMask causal(std::int64_t tq, std::int64_t tk);
+  static KeepMask causal(Index tq, Index tk);
   /// Returns the mask [Tq, Tk] in which a query reads the keys at a distance below `window` from
   /// the query's position (see causal()), before and after it. Combined with causal() by `&`, each
   /// query reads the last `window` keys up to its position (Beltagy et al. 2020).
   /// AttentionOptions::window has this effect without a mask. Throws ValueError unless `window` is
   /// positive.
-  static KeepMask sliding_window(std::int64_t tq, std::int64_t tk, std::int64_t window);
+  static KeepMask sliding_window(Index tq, Index tk, Index window);
   /// Returns the mask [B, 1, 1, Tk] in which sequence b keeps its first lengths[b] keys; the rest
   /// is padding. Throws ValueError for a length outside 0 to tk.
-  static KeepMask padding(std::span<const std::int64_t> lengths, std::int64_t tk);
+  static KeepMask padding(std::span<const Index> lengths, Index tk);
 
   /// Returns false if this mask is undefined, so that it keeps all keys.
   bool defined() const { return keep_.defined(); }
@@ -70,8 +68,7 @@ class ScoreBias {
   /// The first P heads have the slopes of P heads. The other heads have the slopes of the heads 1,
   /// 3, 5, ... of 2 P heads, as in the code of ALiBi (Press et al. 2022). Throws ValueError unless
   /// heads > 0.
-  static ScoreBias alibi(std::int64_t heads, std::int64_t tq, std::int64_t tk,
-                         DType dtype = float32);
+  static ScoreBias alibi(Index heads, Index tq, Index tk, DType dtype = float32);
 
   /// Returns false if this bias is undefined, so that it adds nothing.
   bool defined() const { return bias_.defined(); }

@@ -47,8 +47,8 @@ Tensor multiply(const Tensor& a, const Tensor& b, const Shape& batch) {
     }
     const Strides oa = sa.sub(0, outer), ob = sb.sub(0, outer), oc = sc.sub(0, outer);
     StridedLoop<3>(batch.sub(0, outer), {&oc, &oa, &ob})
-        .run([&](const auto& at, std::int64_t n, const auto& s) {
-          for (std::int64_t i = 0; i < n; ++i) {
+        .run([&](const auto& at, Index n, const auto& s) {
+          for (Index i = 0; i < n; ++i) {
             g.c = c.mutable_data<T>() + at[0] + i * s[0];
             g.a = a.data<T>() + at[1] + i * s[1];
             g.b = b.data<T>() + at[2] + i * s[2];
@@ -64,7 +64,7 @@ Tensor multiply(const Tensor& a, const Tensor& b, const Shape& batch) {
 Tensor matmul(const Tensor& a, const Tensor& b) {
   check(a.rank() >= 1 && b.rank() >= 1, kMatmul, "needs rank >= 1, got ", a.shape(), " x ",
         b.shape());
-  const std::int64_t inner = b.size(b.rank() == 1 ? 0 : -2);
+  const Index inner = b.size(b.rank() == 1 ? 0 : -2);
   check(a.size(-1) == inner, kMatmul, "needs [..., m, k] x [..., k, n], got ", a.shape(), " x ",
         b.shape());
   // A 1-D operand a is used as a row, and a 1-D operand b as a column. The axis that is added here

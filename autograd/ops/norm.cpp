@@ -36,14 +36,14 @@ bool is_centered(const Op& op) { return &op == &kLayerNorm; }
 // over blocks of kBlock rows, in the type of x. Such short sums have a small error, and the sums of
 // all blocks need less memory than the rows. `grain` is the number of rows in a parallel chunk.
 struct Rows {
-  static constexpr std::int64_t kBlock = 32;
-  std::int64_t count, size, grain;
+  static constexpr Index kBlock = 32;
+  Index count, size, grain;
 
   explicit Rows(const Shape& shape)
       : count(shape.without(-1).numel()),
         size(shape.back()),
-        grain(kBlock * std::max<std::int64_t>(1, kGrain / (2 * kBlock * (size + 16)))) {}
-  std::int64_t blocks() const { return (count + kBlock - 1) / kBlock; }
+        grain(kBlock * std::max<Index>(1, kGrain / (2 * kBlock * (size + 16)))) {}
+  Index blocks() const { return (count + kBlock - 1) / kBlock; }
 };
 
 void check_arguments(const Op& op, const Tensor& x, const Tensor& weight, const Tensor& bias,
@@ -79,7 +79,7 @@ Normalized forward(const Op& op, Tensor x, Tensor weight, Tensor bias, double ep
     const T *in = x.data<T>(), *w = data_or_null<T>(weight), *b = data_or_null<T>(bias);
     T* y = result.y.template mutable_data<T>();
     Acc* moments = result.moments.template mutable_data<Acc>();
-    parallel_for(rows.count, rows.grain, [&](std::int64_t begin, std::int64_t end) {
+    parallel_for(rows.count, rows.grain, [&](Index begin, Index end) {
       const T* from = in + begin * rows.size;
       Acc* m = moments + 2 * begin;
       kernels::norm_moments(m, from, end - begin, rows.size, eps, is_centered(op));
@@ -93,20 +93,19 @@ Normalized forward(const Op& op, Tensor x, Tensor weight, Tensor bias, double ep
 // added to sum r % 4 of four sums. If the last group has fewer than four rows, its rows are added
 // to the first sum.
 template <class T>
-void sum_columns_in_order(T* out, const T* x, std::int64_t rows, std::int64_t width,
-                          std::int64_t columns) {
+void sum_columns_in_order(T* out, const T* x, Index rows, Index width, Index columns) {
   using Acc = kernels::Accumulator<T>;
-  const std::int64_t fours = rows / 4;
+  const Index fours = rows / 4;
   std::array<std::array<Acc, kernels::kColumnBlock>, 4> sums;
-  for (std::int64_t c = 0; c < columns; c += kernels::kColumnBlock) {
-    const std::int64_t n = std::min(kernels::kColumnBlock, columns - c);
+  for (Index c = 0; c < columns; c += kernels::kColumnBlock) {
+    const Index n = std::min(kernels::kColumnBlock, columns - c);
     for (std::size_t i = 0; i < 4; ++i) {
       sums[i].fill(Acc{});
-      kernels::add_columns(sums[i].data(), x + std::int64_t(i) * width + c, fours, 4 * width, n);
+      kernels::add_columns(sums[i].data(), x + Index(i) * width + c, fours, 4 * width, n);
     }
     kernels::add_columns(sums[0].data(), x + 4 * fours * width + c, rows - 4 * fours, width, n);
     for (std::size_t i = 0; i < std::size_t(n); ++i)
-      out[c + std::int64_t(i)] = T((sums[0][i] + sums[1][i]) + (sums[2][i] + sums[3][i]));
+      out[c + Index(i)] = T((sums[0][i] + sums[1][i]) + (sums[2][i] + sums[3][i]));
   }
 }
 
@@ -117,7 +116,7 @@ Grads backward(const Op& op, const Vjp& v, const Tensor& moments) {
   const bool needs_x = v.needs(0), needs_weight = v.needs(1);
   const bool needs_bias = is_centered(op) && v.needs(2);
   const Rows rows(x.shape());
-  const std::int64_t size = rows.size;
+  const Index size = rows.size;
   Grads grads(is_centered(op) ? 3 : 2);
   dispatch_floating(x.dtype(), op, [&]<class T> {
     using Acc = Accumulator<T>;
@@ -126,11 +125,10 @@ Grads backward(const Op& op, const Vjp& v, const Tensor& moments) {
     if (needs_x) grads[0] = empty_like(x);
     T* dx = needs_x ? grads[0].template mutable_data<T>() : nullptr;
     // [dweight, dbias] of each block
-    const std::int64_t width = needs_weight || needs_bias ? 2 * size : 0;
-    std::vector<T, PoolAllocator<T>> sums(
-        std::size_t(std::max<std::int64_t>(1, rows.blocks()) * width));
-    parallel_for(rows.count, rows.grain, [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t r = begin; r < end; r += Rows::kBlock) {
+    const Index width = needs_weight || needs_bias ? 2 * size : 0;
+    std::vector<T, PoolAllocator<T>> sums(std::size_t(std::max<Index>(1, rows.blocks()) * width));
+    parallel_for(rows.count, rows.grain, [&](Index begin, Index end) {
+      for (Index r = begin; r < end; r += Rows::kBlock) {
         T* partial = sums.data() + r / Rows::kBlock * width;
         const kernels::NormGrads<T> to{dx ? dx + r * size : nullptr, width ? partial : nullptr,
                                        partial + (width ? size : 0)};
@@ -140,7 +138,7 @@ Grads backward(const Op& op, const Vjp& v, const Tensor& moments) {
     });
     // The sums of the blocks are added in order, so the result does not depend on the number of
     // threads.
-    const auto gradient = [&](std::int64_t first) {
+    const auto gradient = [&](Index first) {
       Tensor d = empty({size}, x.dtype());
       sum_columns_in_order(d.template mutable_data<T>(), sums.data() + first, rows.blocks(), width,
                            size);

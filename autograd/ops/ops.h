@@ -154,11 +154,11 @@ Tensor masked_fill(const Tensor& x, const Tensor& mask, double value);
 /// Keeps the elements on and below (triu: on and above) a diagonal of the last two axes of x [...,
 /// m, n], and replaces the others by 0. The diagonal is where column = row + `diagonal`. The result
 /// has x's shape. x may have any dtype. Throws ShapeError if x has fewer than two axes.
-Tensor tril(const Tensor& x, std::int64_t diagonal = 0);
-Tensor triu(const Tensor& x, std::int64_t diagonal = 0);
+Tensor tril(const Tensor& x, Index diagonal = 0);
+Tensor triu(const Tensor& x, Index diagonal = 0);
 ///@}
 /// Returns a mask, bool8 [rows, columns], that is true where column <= row + diagonal.
-Tensor tril_mask(std::int64_t rows, std::int64_t columns, std::int64_t diagonal = 0);
+Tensor tril_mask(Index rows, Index columns, Index diagonal = 0);
 
 // ---- reductions (ops/reduce.cpp). `axes` is the set of axes to reduce; an empty
 //      set stands for all axes. The result does not have these axes, or has them with size 1 if
@@ -211,16 +211,16 @@ Tensor all(const Tensor& x, const Dims& axes = {}, bool keepdim = false);
 /// equally large, returns the smallest of their indices. The result does not have this axis, or has
 /// it with size 1 if keepdim is true. Also accepts int64. A NaN counts as the largest value. Throws
 /// ShapeError if the axis has size 0.
-Tensor argmax(const Tensor& x, std::int64_t axis, bool keepdim = false);
+Tensor argmax(const Tensor& x, Index axis, bool keepdim = false);
 
 // ---- softmax along one axis; the result has x's shape (ops/softmax.cpp)
 
 /// Returns exp(x) / sum(exp(x)) along the axis, computed without overflow. If all elements along
 /// the axis are -inf, the result is 0 with gradient 0.
-Tensor softmax(const Tensor& x, std::int64_t axis);
+Tensor softmax(const Tensor& x, Index axis);
 /// Returns log(softmax(x, axis)), computed without overflow. If all elements along the axis are
 /// -inf, the result is -inf with gradient 0.
-Tensor log_softmax(const Tensor& x, std::int64_t axis);
+Tensor log_softmax(const Tensor& x, Index axis);
 
 // ---- products (ops/matmul.cpp, ops/einsum.cpp)
 
@@ -263,32 +263,31 @@ Tensor reshape(const Tensor& x, const Shape& shape);
 /// names each axis of x once.
 Tensor permute(const Tensor& x, const Dims& axes);
 /// Swaps two axes.
-Tensor transpose(const Tensor& x, std::int64_t axis0, std::int64_t axis1);
+Tensor transpose(const Tensor& x, Index axis0, Index axis1);
 /// Swaps the last two axes: [..., m, n] -> [..., n, m].
 Tensor mT(const Tensor& x);
 /// Broadcasts x to `shape` without a copy: repeated axes get stride 0. A size of -1 keeps x's size
 /// on that axis. Throws ShapeError if x does not broadcast to `shape`.
 Tensor expand(const Tensor& x, const Shape& shape);
 /// Removes an axis of size 1. Throws ShapeError if the axis has another size.
-Tensor squeeze(const Tensor& x, std::int64_t axis);
+Tensor squeeze(const Tensor& x, Index axis);
 /// Inserts an axis of size 1, which becomes axis `axis` of the result. If `axis` is -1, the new
 /// axis is the last one.
-Tensor unsqueeze(const Tensor& x, std::int64_t axis);
+Tensor unsqueeze(const Tensor& x, Index axis);
 /// Merges the axes `first` to `last`, including `last`. For example, first = 1 and last = 2 turn
 /// shape [a, b, c, d] into [a, b*c, d]. A tensor of rank 0 becomes [1]. Throws ShapeError unless
 /// first <= last.
-Tensor flatten(const Tensor& x, std::int64_t first = 0, std::int64_t last = -1);
+Tensor flatten(const Tensor& x, Index first = 0, Index last = -1);
 /// Returns the elements of one axis with the indices start, start + step, ... below `end`. This
 /// axis gets size ceil((end - start) / step), or 0 if end <= start. The other axes do not change.
 /// Negative bounds and bounds beyond the axis are handled as in Python. Throws ValueError if `step`
 /// is below 1.
-Tensor slice(const Tensor& x, std::int64_t axis, std::int64_t start, std::int64_t end,
-             std::int64_t step = 1);
+Tensor slice(const Tensor& x, Index axis, Index start, Index end, Index step = 1);
 /// Returns the part of x at one index of an axis. The result does not have this axis. A negative
 /// index is counted from the end. Throws ValueError if the index is out of range.
-Tensor select(const Tensor& x, std::int64_t axis, std::int64_t index);
+Tensor select(const Tensor& x, Index axis, Index index);
 /// Reverses the order of the elements along one axis. The result has x's shape.
-Tensor flip(const Tensor& x, std::int64_t axis);
+Tensor flip(const Tensor& x, Index axis);
 /// Returns x itself if its elements are stored in row-major order without gaps. Otherwise returns a
 /// copy that is stored in this way.
 Tensor contiguous(const Tensor& x);
@@ -300,22 +299,22 @@ Tensor contiguous(const Tensor& x);
 /// Joins tensors along an axis. The size of this axis in the result is the sum of the tensors'
 /// sizes on it. Throws ShapeError unless the tensors have equal sizes on all other axes. Throws
 /// ValueError if xs is empty.
-Tensor cat(std::span<const Tensor> xs, std::int64_t axis);
-Tensor cat(std::initializer_list<Tensor> xs, std::int64_t axis);
+Tensor cat(std::span<const Tensor> xs, Index axis);
+Tensor cat(std::initializer_list<Tensor> xs, Index axis);
 ///@}
 ///@{
 /// Joins tensors of equal shape along a new axis of size xs.size(), which becomes axis `axis` of
 /// the result. Throws ShapeError if their shapes differ, ValueError if xs is empty.
-Tensor stack(std::span<const Tensor> xs, std::int64_t axis);
-Tensor stack(std::initializer_list<Tensor> xs, std::int64_t axis);
+Tensor stack(std::span<const Tensor> xs, Index axis);
+Tensor stack(std::initializer_list<Tensor> xs, Index axis);
 ///@}
 /// Splits x along an axis into views of size `size` on this axis; the last view may be smaller. If
 /// the axis has size 0, returns one empty view. Throws ValueError if size < 1.
-std::vector<Tensor> split(const Tensor& x, std::int64_t size, std::int64_t axis);
+std::vector<Tensor> split(const Tensor& x, Index size, Index axis);
 /// Splits x along an axis of size s into at most n views of size ceil(s / n) on this axis; the last
 /// view may be smaller (torch.chunk). If the axis has size 0, returns n empty views. Throws
 /// ValueError if n < 1.
-std::vector<Tensor> chunk(const Tensor& x, std::int64_t n, std::int64_t axis);
+std::vector<Tensor> chunk(const Tensor& x, Index n, Index axis);
 
 // ---- indexing (ops/index.cpp). Every index tensor is int64. An index that is negative or not
 //      below the size of the axis throws ValueError; the message has the index and its place in the
@@ -325,19 +324,19 @@ std::vector<Tensor> chunk(const Tensor& x, std::int64_t n, std::int64_t axis);
 /// Reads x at given indices along one axis. For axis 1 and rank 3, out[i][j][k] =
 /// x[i][index[i][j][k]][k]. The result has the shape of index. Throws ShapeError unless index has
 /// x's rank and, on every axis except `axis`, at most x's size.
-Tensor gather(const Tensor& x, std::int64_t axis, const Tensor& index);
+Tensor gather(const Tensor& x, Index axis, const Tensor& index);
 /// Returns x with src added at the places that gather(x, axis, index) reads. The result has x's
 /// shape. If a place occurs several times, all its values are added. Throws ShapeError unless src
 /// has the shape of index.
-Tensor scatter_add(const Tensor& x, std::int64_t axis, const Tensor& index, const Tensor& src);
+Tensor scatter_add(const Tensor& x, Index axis, const Tensor& index, const Tensor& src);
 /// Returns the slices of x at the given indices of one axis, in the order of index. The result has
 /// x's shape, except that this axis has as many elements as index. Throws ShapeError unless index
 /// has rank 1.
-Tensor index_select(const Tensor& x, std::int64_t axis, const Tensor& index);
+Tensor index_select(const Tensor& x, Index axis, const Tensor& index);
 /// Returns x with the slices of src added at the given indices of one axis. The result has x's
 /// shape. If an index occurs several times, all its slices are added. Throws ShapeError unless src
 /// has the shape of index_select(x, axis, index).
-Tensor index_add(const Tensor& x, std::int64_t axis, const Tensor& index, const Tensor& src);
+Tensor index_add(const Tensor& x, Index axis, const Tensor& index, const Tensor& src);
 /// Returns the rows of the table `weight` [V, D] that `ids` selects. `ids` may have any shape
 /// [...], and the result has shape [..., D]. If a row is selected several times, its gradients are
 /// added. Throws ShapeError unless weight has rank 2.
@@ -368,7 +367,7 @@ enum class Reduction {
 };
 /// Options of cross_entropy().
 struct CrossEntropyOptions {
-  std::int64_t ignore_index = -100;        ///< targets with this value are ignored
+  Index ignore_index = -100;               ///< targets with this value are ignored
   double label_smoothing = 0;              ///< probability, 0 to 1, that is spread over all classes
   Reduction reduction = Reduction::kMean;  ///< how the losses are combined
 };
@@ -395,7 +394,7 @@ Tensor dropout(const Tensor& x, double p, std::uint64_t key);
 struct RopeOptions {
   double base = 10000;  ///< base of the frequencies base^(-2i/d) in rope(); must be > 1
   /// Position of the first row, 0 to 2^24. With a KV cache, it is the number of cached tokens.
-  std::int64_t offset = 0;
+  Index offset = 0;
 };
 /// Applies rotary position embedding (RoPE, Su et al. 2021) to x [..., T, d], d even. Rotates each
 /// pair of elements (i, i + d/2) of the last axis by the angle position * base^(-2i/d). The T rows
@@ -450,7 +449,7 @@ struct AttentionOptions {
   /// A value w > 0 has the effect of KeepMask::sliding_window(Tq, Tk, w). The fused
   /// kernel needs no memory for this mask, and skips blocks of scores outside the window. The value
   /// 0 means no window.
-  std::int64_t window = 0;
+  Index window = 0;
   KeepMask keep = {};   ///< keep-mask, broadcastable to [..., Tq, Tk]
   ScoreBias bias = {};  ///< term added to the scores, broadcastable to [..., Tq, Tk]; has q's dtype
   FullyMasked fully_masked = FullyMasked::kZero;  ///< policy for fully masked rows

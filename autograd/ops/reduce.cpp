@@ -43,7 +43,7 @@ struct Split {
 
   Split(std::string_view op, const Tensor& x, const Dims& axes) {
     unsigned mask = axes.rank() == 0 ? ~0u : 0u;
-    for (const std::int64_t a : axes) {
+    for (const Index a : axes) {
       const int axis = normalized_axis(op, x.shape(), a);
       check(!(mask & (1u << axis)), op, "axis ", axis, " appears twice in ", axes, " for shape ",
             x.shape());
@@ -61,18 +61,18 @@ struct Split {
 // Calls f(o, address of the first element to reduce) for each output element, in parallel. o is the
 // index of the output element in the row-major order of split.kept.
 template <class T, class G>
-void for_each_kept(const Split& split, const Tensor& x, std::int64_t work, G f) {
+void for_each_kept(const Split& split, const Tensor& x, Index work, G f) {
   const Strides dense = Layout::contiguous(split.kept).strides;
   const T* in = x.data<T>();
   const StridedLoop<2> loop(split.kept, {&dense, &split.kept_strides});
-  const std::int64_t grain = std::max<std::int64_t>(1, kGrain / std::max<std::int64_t>(1, work));
-  parallel_for(split.kept.numel(), grain, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin; i < end;) {
-      const std::int64_t run = i / loop.inner(), from = i % loop.inner();
-      const std::int64_t to = std::min(loop.inner(), from + end - i);
+  const Index grain = std::max<Index>(1, kGrain / std::max<Index>(1, work));
+  parallel_for(split.kept.numel(), grain, [&](Index begin, Index end) {
+    for (Index i = begin; i < end;) {
+      const Index run = i / loop.inner(), from = i % loop.inner();
+      const Index to = std::min(loop.inner(), from + end - i);
       loop.run(
-          [&](const auto& at, std::int64_t, const auto& s) {
-            for (std::int64_t j = from; j < to; ++j) f(at[0] + j * s[0], in + at[1] + j * s[1]);
+          [&](const auto& at, Index, const auto& s) {
+            for (Index j = from; j < to; ++j) f(at[0] + j * s[0], in + at[1] + j * s[1]);
           },
           run, run + 1);
       i += to - from;
@@ -83,55 +83,54 @@ void for_each_kept(const Split& split, const Tensor& x, std::int64_t work, G f) 
 // Sums many rows of at most kWide columns. The rows are divided into at most 16 parts of at least
 // kPart rows (the last part may be smaller), which are summed in parallel. The sums of the parts
 // are then added in order.
-constexpr std::int64_t kPart = 32, kWide = 4096;
+constexpr Index kPart = 32, kWide = 4096;
 template <class T, class Sum>
-void sum_rows_in_parts(const T* x, const StridedLoop<1>& rows, std::int64_t columns, Sum* out,
+void sum_rows_in_parts(const T* x, const StridedLoop<1>& rows, Index columns, Sum* out,
                        Accumulator<T> factor) {
   using Acc = Accumulator<T>;
-  const std::int64_t n = rows.inner(), part = std::max(kPart, (n + 15) / 16);
-  const std::int64_t parts = (n + part - 1) / part;
+  const Index n = rows.inner(), part = std::max(kPart, (n + 15) / 16);
+  const Index parts = (n + part - 1) / part;
   std::vector<Acc, PoolAllocator<Acc>> sums(std::size_t(parts * columns));
-  rows.run([&](const auto&, std::int64_t, const auto& s) {
-    parallel_for(parts, 1, [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t i = begin; i < end; ++i)
-        for (std::int64_t c = 0; c < columns; c += kColumnBlock)
+  rows.run([&](const auto&, Index, const auto& s) {
+    parallel_for(parts, 1, [&](Index begin, Index end) {
+      for (Index i = begin; i < end; ++i)
+        for (Index c = 0; c < columns; c += kColumnBlock)
           kernels::add_columns(sums.data() + i * columns + c, x + i * part * s[0] + c,
                                std::min(part, n - i * part), s[0],
                                std::min(kColumnBlock, columns - c));
     });
   });
-  for (std::int64_t i = 1; i < parts; ++i)
+  for (Index i = 1; i < parts; ++i)
     kernels::add_into(sums.data(), sums.data() + i * columns, columns);
-  for (std::int64_t c = 0; c < columns; ++c) out[c] = Sum(sums[std::size_t(c)] * factor);
+  for (Index c = 0; c < columns; ++c) out[c] = Sum(sums[std::size_t(c)] * factor);
 }
 
 // Sums rows of adjacent elements into adjacent outputs. This function is used if the last kept axis
 // has stride 1, because a loop over one output at a time would then read memory in large steps.
 template <class T, class Sum>
 void sum_columns(const Split& split, const Tensor& x, Sum* out, Accumulator<T> factor) {
-  const std::int64_t columns = split.kept.back();
-  const std::int64_t blocks = (columns + kColumnBlock - 1) / kColumnBlock;
+  const Index columns = split.kept.back();
+  const Index blocks = (columns + kColumnBlock - 1) / kColumnBlock;
   const Layout outer{split.kept.without(-1), split.kept_strides.without(-1)};
-  const std::int64_t runs = outer.shape.numel();
+  const Index runs = outer.shape.numel();
   const StridedLoop<1> rows(split.reduced, {&split.reduced_strides});
   const T* in = x.data<T>();
   if (runs == 1 && rows.outer() == 1 && columns <= kWide && rows.inner() >= 2 * kPart)
     return sum_rows_in_parts(in, rows, columns, out, factor);
-  const std::int64_t work = split.reduced.numel() * kColumnBlock;
-  parallel_for(runs * blocks, std::max<std::int64_t>(1, kGrain / (work + 1)),
-               [&](std::int64_t begin, std::int64_t end) {
-                 for (std::int64_t i = begin; i < end; ++i) {
-                   const std::int64_t o = i / blocks, first = i % blocks * kColumnBlock;
-                   const std::int64_t n = std::min(kColumnBlock, columns - first);
-                   const std::int64_t base = first + outer.offset_of(unravel(o, outer.shape));
-                   std::array<Accumulator<T>, kColumnBlock> acc{};
-                   rows.run([&](const auto& at, std::int64_t count, const auto& s) {
-                     kernels::add_columns(acc.data(), in + base + at[0], count, s[0], n);
-                   });
-                   for (std::int64_t c = 0; c < n; ++c)
-                     out[o * columns + first + c] = Sum(acc[std::size_t(c)] * factor);
-                 }
-               });
+  const Index work = split.reduced.numel() * kColumnBlock;
+  parallel_for(runs * blocks, std::max<Index>(1, kGrain / (work + 1)), [&](Index begin, Index end) {
+    for (Index i = begin; i < end; ++i) {
+      const Index o = i / blocks, first = i % blocks * kColumnBlock;
+      const Index n = std::min(kColumnBlock, columns - first);
+      const Index base = first + outer.offset_of(unravel(o, outer.shape));
+      std::array<Accumulator<T>, kColumnBlock> acc{};
+      rows.run([&](const auto& at, Index count, const auto& s) {
+        kernels::add_columns(acc.data(), in + base + at[0], count, s[0], n);
+      });
+      for (Index c = 0; c < n; ++c)
+        out[o * columns + first + c] = Sum(acc[std::size_t(c)] * factor);
+    }
+  });
 }
 
 // Sums elements of type T and multiplies the sums by a factor before they are rounded to the type
@@ -144,9 +143,9 @@ void sum_into(const Split& split, const Tensor& x, Sum* out,
       split.reduced.numel() > 1 && x.numel() > 0)
     return sum_columns<T>(split, x, out, factor);
   const StridedLoop<1> inner(split.reduced, {&split.reduced_strides});
-  for_each_kept<T>(split, x, split.reduced.numel(), [&](std::int64_t o, const T* from) {
+  for_each_kept<T>(split, x, split.reduced.numel(), [&](Index o, const T* from) {
     Accumulator<T> total{};
-    inner.run([&](const auto& at, std::int64_t n, const auto& s) {
+    inner.run([&](const auto& at, Index n, const auto& s) {
       total += kernels::reference::sum(from + at[0], n, s[0]);
     });
     out[o] = Sum(total * factor);
@@ -173,10 +172,10 @@ Tensor largest(const Split& split, const Tensor& x) {
   const StridedLoop<1> inner(split.reduced, {&split.reduced_strides});
   dispatch_floating(x.dtype(), kMax, [&]<class T> {
     T* out = y.mutable_data<T>();
-    for_each_kept<T>(split, x, split.reduced.numel(), [&](std::int64_t o, const T* from) {
+    for_each_kept<T>(split, x, split.reduced.numel(), [&](Index o, const T* from) {
       T best = *from;
-      inner.run([&](const auto& at, std::int64_t n, const auto& s) {
-        for (std::int64_t i = 0; i < n; ++i) {
+      inner.run([&](const auto& at, Index n, const auto& s) {
+        for (Index i = 0; i < n; ++i) {
           const T v = from[at[0] + i * s[0]];
           if (v > best || v != v) best = v;
         }
@@ -216,7 +215,7 @@ Tensor mean(const Tensor& x, const Dims& axes, bool keepdim) {
 Tensor var(const Tensor& x, const Dims& axes, const VarOptions& options) {
   const Split split("var", x, axes);
   check<DTypeError>(is_floating(x.dtype()), "var", "needs float32 or float64, got ", x.dtype());
-  const std::int64_t n = split.reduced.numel();
+  const Index n = split.reduced.numel();
   check<ValueError>(n > options.correction, "var", "divides by n - correction, got n = ", n,
                     " elements and correction = ", options.correction,
                     "; reduce more elements or set a smaller correction");
@@ -255,20 +254,20 @@ Tensor any(const Tensor& x, const Dims& axes, bool keepdim) {
 }
 Tensor all(const Tensor& x, const Dims& axes, bool keepdim) {
   const Tensor trues = count_true("all", x, axes, keepdim);
-  return eq(trues, double(x.numel() / std::max<std::int64_t>(1, trues.numel())));
+  return eq(trues, double(x.numel() / std::max<Index>(1, trues.numel())));
 }
 
-Tensor argmax(const Tensor& x, std::int64_t axis, bool keepdim) {
+Tensor argmax(const Tensor& x, Index axis, bool keepdim) {
   const Split split("argmax", x, {normalized_axis("argmax", x.shape(), axis)});
   check(split.reduced.numel() > 0, "argmax", "has no elements to reduce: shape ", x.shape(),
         ", axis ", axis);
   Tensor y = empty(split.kept, int64);
   std::int64_t* out = y.mutable_data<std::int64_t>();
   dispatch_numeric(x.dtype(), "argmax", [&]<class T> {
-    const std::int64_t n = split.reduced[0], stride = split.reduced_strides[0];
-    for_each_kept<T>(split, x, n, [&](std::int64_t o, const T* from) {
-      std::int64_t best = 0;
-      for (std::int64_t i = 1; i < n; ++i) {
+    const Index n = split.reduced[0], stride = split.reduced_strides[0];
+    for_each_kept<T>(split, x, n, [&](Index o, const T* from) {
+      Index best = 0;
+      for (Index i = 1; i < n; ++i) {
         const T v = from[i * stride], top = from[best * stride];
         if (v > top || (v != v && top == top)) best = i;
       }
@@ -286,9 +285,9 @@ Tensor logsumexp(const Tensor& x, const Dims& axes, bool keepdim) {
     using std::exp, std::log1p;
     using Acc = Accumulator<T>;
     T *out = y.mutable_data<T>(), *factor = scale.mutable_data<T>();
-    for_each_kept<T>(split, x, split.reduced.numel(), [&](std::int64_t o, const T* from) {
+    for_each_kept<T>(split, x, split.reduced.numel(), [&](Index o, const T* from) {
       double top = -kInf;  // needs no tangent, because the derivative of the shift cancels
-      inner.run([&](const auto& at, std::int64_t n, const auto& s) {
+      inner.run([&](const auto& at, Index n, const auto& s) {
         const double largest = kernels::reference::row_max(from + at[0], n, s[0]);
         if (largest > top || largest != largest) top = largest;
       });
@@ -296,9 +295,9 @@ Tensor logsumexp(const Tensor& x, const Dims& axes, bool keepdim) {
       if (!std::isfinite(top)) return;
       kernels::reference::ExpBelow<T> exp_below(top);
       Acc rest{};
-      inner.run([&](const auto& at, std::int64_t n, const auto& s) {
+      inner.run([&](const auto& at, Index n, const auto& s) {
         rest += kernels::reference::sum_of(
-            0, n, [&](std::int64_t i) { return exp_below(from[at[0] + i * s[0]]); });
+            0, n, [&](Index i) { return exp_below(from[at[0] + i * s[0]]); });
       });
       const Acc log_total = log1p(rest);
       out[o] = T(log_total + Acc(top));

@@ -20,7 +20,7 @@ const Op kLogSoftmax({.name = "log_softmax",
                       .samples = log_softmax_samples,
                       .no_sizes = needs_axis()});
 
-constexpr std::int64_t kExpCost = 2;  // cost of a vectorized exponential, in additions
+constexpr Index kExpCost = 2;  // cost of a vectorized exponential, in additions
 
 // Returns a new tensor of x's shape. Calls row(y, y_stride, x, x_stride, n) for every line of n
 // elements along `axis`.
@@ -35,7 +35,7 @@ Tensor for_each_row(const Op& op, const Tensor& x, int axis, Row row) {
 
 }  // namespace
 
-Tensor softmax(const Tensor& x, std::int64_t axis) {
+Tensor softmax(const Tensor& x, Index axis) {
   const int a = normalized_axis(kSoftmax, x.shape(), axis);
   const Tensor y = for_each_row(kSoftmax, x, a, [](auto... row) { kernels::softmax_row(row...); });
   return record(kSoftmax, {x}, y, [a](const Vjp& v) -> Grads {
@@ -44,7 +44,7 @@ Tensor softmax(const Tensor& x, std::int64_t axis) {
   });
 }
 
-Tensor log_softmax(const Tensor& x, std::int64_t axis) {
+Tensor log_softmax(const Tensor& x, Index axis) {
   const int a = normalized_axis(kLogSoftmax, x.shape(), axis);
   const Tensor y = for_each_row(kLogSoftmax, x, a,
                                 [](auto... row) { kernels::reference::log_softmax_row(row...); });
@@ -58,7 +58,7 @@ Tensor log_softmax(const Tensor& x, std::int64_t axis) {
 
 namespace {
 
-Samples calls_of(Tensor (*f)(const Tensor&, std::int64_t), SampleGen& g) {
+Samples calls_of(Tensor (*f)(const Tensor&, Index), SampleGen& g) {
   return {{"last axis", [f](Args t) { return f(t[0], -1); }, {g.normal({3, 5})}},
           {"first axis", [f](Args t) { return f(t[0], 0); }, {g.normal({4, 2, 3})}},
           {"size 1", [f](Args t) { return f(t[0], 1); }, {g.normal({3, 1})}},

@@ -15,7 +15,7 @@ namespace {
 struct Place {
   Shape shape;
   int axis;
-  std::int64_t start, step;
+  Index start, step;
 };
 // Returns a tensor of zeros, except that the elements at `place` are those of x. unslice() is the
 // vjp of slice(), and slice() is the vjp of unslice().
@@ -69,13 +69,13 @@ Tensor unslice(const Tensor& x, const Place& place) {
 Shape resolved(const Tensor& x, const Shape& shape) {
   int unknown = -1;
   for (int i = 0; i < shape.rank(); ++i) {
-    const std::int64_t size = shape.data()[i];
+    const Index size = shape.data()[i];
     check(size >= -1 && (size != -1 || unknown < 0), kReshape,
           "needs sizes >= 0 and at most one -1, got ", shape);
     if (size == -1) unknown = i;
   }
-  const std::int64_t n = x.numel(),
-                     known = checked_numel(kReshape, unknown < 0 ? shape : shape.with(unknown, 1));
+  const Index n = x.numel(),
+              known = checked_numel(kReshape, unknown < 0 ? shape : shape.with(unknown, 1));
   const bool fits = unknown < 0 ? known == n : known > 0 && n % known == 0;
   check(fits, kReshape, "cannot turn ", x.shape(), " (", n, " elements) into ", shape,
         unknown < 0 ? "; needs as many elements" : "; the other sizes do not determine the -1");
@@ -102,7 +102,7 @@ Tensor permute(const Tensor& x, const Dims& axes) {
                      });
 }
 
-Tensor transpose(const Tensor& x, std::int64_t axis0, std::int64_t axis1) {
+Tensor transpose(const Tensor& x, Index axis0, Index axis1) {
   const int a = normalized_axis("transpose", x.shape(), axis0),
             b = normalized_axis("transpose", x.shape(), axis1);
   Dims axes;
@@ -126,52 +126,49 @@ Tensor expand(const Tensor& x, const Shape& shape) {
   });  // the engine sums over the broadcast axes
 }
 
-Tensor squeeze(const Tensor& x, std::int64_t axis) {
+Tensor squeeze(const Tensor& x, Index axis) {
   const int a = normalized_axis("squeeze", x.shape(), axis);
   check(x.shape()[a] == 1, "squeeze", "axis ", axis, " of ", x.shape(), " has size ", x.shape()[a],
         ", not 1");
   return reshape(x, x.shape().without(a));
 }
 
-Tensor unsqueeze(const Tensor& x, std::int64_t axis) {
+Tensor unsqueeze(const Tensor& x, Index axis) {
   const int a = normalized_new_axis("unsqueeze", x.shape(), axis);
   return reshape(x, x.shape().sub(0, a).joined(1).joined(x.shape().sub(a, x.rank())));
 }
 
-Tensor flatten(const Tensor& x, std::int64_t first, std::int64_t last) {
+Tensor flatten(const Tensor& x, Index first, Index last) {
   if (x.rank() == 0) return reshape(x, {1});
   const int a = normalized_axis("flatten", x.shape(), first),
             b = normalized_axis("flatten", x.shape(), last);
   check(a <= b, "flatten", "needs first <= last, got ", first, " and ", last);
-  const std::int64_t merged = x.shape().sub(a, b + 1).numel();
+  const Index merged = x.shape().sub(a, b + 1).numel();
   return reshape(x, x.shape().sub(0, a).joined(merged).joined(x.shape().sub(b + 1, x.rank())));
 }
 
-Tensor slice(const Tensor& x, std::int64_t axis, std::int64_t start, std::int64_t end,
-             std::int64_t step) {
+Tensor slice(const Tensor& x, Index axis, Index start, Index end, Index step) {
   check<ValueError>(step >= 1, kSlice, "needs step >= 1, got ", step, "; flip() reverses an axis");
   const int a = normalized_axis(kSlice, x.shape(), axis);
-  const std::int64_t n = x.shape()[a];
-  const auto bound = [n](std::int64_t i) {
-    return std::clamp<std::int64_t>(i < 0 ? i + n : i, 0, n);
-  };
+  const Index n = x.shape()[a];
+  const auto bound = [n](Index i) { return std::clamp<Index>(i < 0 ? i + n : i, 0, n); };
   // A step of n selects the same elements as every larger step. Unlike a larger step, it cannot
   // overflow.
-  const Place place{x.shape(), a, bound(start), std::clamp<std::int64_t>(n, 1, step)};
+  const Place place{x.shape(), a, bound(start), std::clamp<Index>(n, 1, step)};
   return record_view(kSlice, x, sliced(x.layout(), a, place.start, bound(end), place.step),
                      [place](const Vjp& v) -> Grads { return {unslice(v.grad, place)}; });
 }
 
-Tensor select(const Tensor& x, std::int64_t axis, std::int64_t index) {
+Tensor select(const Tensor& x, Index axis, Index index) {
   const int a = normalized_axis("select", x.shape(), axis);
-  const std::int64_t n = x.shape()[a];
+  const Index n = x.shape()[a];
   check<ValueError>(index >= -n && index < n, "select", "index ", index,
                     " is out of range for axis ", axis, " of ", x.shape());
-  const std::int64_t i = index < 0 ? index + n : index;
+  const Index i = index < 0 ? index + n : index;
   return squeeze(slice(x, a, i, i + 1), a);
 }
 
-Tensor flip(const Tensor& x, std::int64_t axis) {
+Tensor flip(const Tensor& x, Index axis) {
   const int a = normalized_axis(kFlip, x.shape(), axis);
   Layout layout = x.layout();
   if (layout.shape[a] > 0) layout.offset += (layout.shape[a] - 1) * layout.strides[a];

@@ -13,15 +13,14 @@ namespace {
 
 // Copies n elements of Size bytes each. Strides are in elements.
 template <std::size_t Size>
-void copy_sized(std::byte* y, std::int64_t y_stride, const std::byte* x, std::int64_t x_stride,
-                std::int64_t n) {
-  constexpr auto size = std::int64_t(Size);
+void copy_sized(std::byte* y, Index y_stride, const std::byte* x, Index x_stride, Index n) {
+  constexpr auto size = Index(Size);
   if (x_stride == 0) {
     std::array<std::byte, Size> value;
     std::memcpy(value.data(), x, Size);
-    for (std::int64_t i = 0; i < n; ++i) std::memcpy(y + i * y_stride * size, value.data(), Size);
+    for (Index i = 0; i < n; ++i) std::memcpy(y + i * y_stride * size, value.data(), Size);
   } else {
-    for (std::int64_t i = 0; i < n; ++i)
+    for (Index i = 0; i < n; ++i)
       std::memcpy(y + i * y_stride * size, x + i * x_stride * size, Size);
   }
 }
@@ -32,8 +31,8 @@ Elements::Elements(const Tensor& x)
     : size(element_size(x.dtype())),
       first(TensorAccess::storage(x)->data() + x.layout().offset * size) {}
 
-void copy_elements(std::byte* y, std::int64_t y_stride, const std::byte* x, std::int64_t x_stride,
-                   std::int64_t n, std::int64_t size) {
+void copy_elements(std::byte* y, Index y_stride, const std::byte* x, Index x_stride, Index n,
+                   Index size) {
   if (y_stride == 1 && x_stride == 1)
     std::memcpy(y, x, std::size_t(n * size));
   else if (size == 1)
@@ -48,14 +47,14 @@ void copy_elements(std::byte* y, std::int64_t y_stride, const std::byte* x, std:
 
 void copy_into(const Tensor& y, const Tensor& x) {
   const Elements to(y), from(x);
-  const std::int64_t size = from.size;
+  const Index size = from.size;
   // A short copy takes less time than the setup of a StridedLoop.
   if (x.numel() <= 64 && x.is_contiguous() && y.is_contiguous()) {
     std::memcpy(to.at(0), from.at(0), std::size_t(x.numel() * size));
     return;
   }
   for_each_run(StridedLoop<2>(x.shape(), {&y.strides(), &x.strides()}),
-               [&](const auto& at, std::int64_t n, const auto& s) {
+               [&](const auto& at, Index n, const auto& s) {
                  copy_elements(to.at(at[0]), s[0], from.at(at[1]), s[1], n, size);
                });
 }

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 
 #include "autograd/tensor/tensor.h"
 
@@ -25,17 +24,17 @@ void copy_into(const Tensor& y, const Tensor& x);
 
 /// Access to the elements of a tensor of any dtype as bytes.
 struct Elements {
-  std::int64_t size;  ///< size of one element in bytes
-  std::byte* first;   ///< the element with index [0, ..., 0]
+  Index size;        ///< size of one element in bytes
+  std::byte* first;  ///< the element with index [0, ..., 0]
   /// Refers to the elements of x, which must be defined and outlive this object.
   explicit Elements(const Tensor& x);
   /// Returns the address that is i elements after the first element.
-  std::byte* at(std::int64_t i) const { return first + i * size; }
+  std::byte* at(Index i) const { return first + i * size; }
 };
 /// Copies n elements of `size` bytes each from x to y. Strides are in elements. `size` must be the
 /// size of a dtype. The arrays must not overlap.
-void copy_elements(std::byte* y, std::int64_t y_stride, const std::byte* x, std::int64_t x_stride,
-                   std::int64_t n, std::int64_t size);
+void copy_elements(std::byte* y, Index y_stride, const std::byte* x, Index x_stride, Index n,
+                   Index size);
 
 }  // namespace detail
 }  // namespace heed::autograd

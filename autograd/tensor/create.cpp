@@ -11,7 +11,7 @@ namespace {
 
 template <class T, class Range>
 Tensor from_range(const Range& values, const Shape& shape) {
-  check(std::int64_t(values.size()) == shape.numel(), "from_data", "shape ", shape, " holds ",
+  check(Index(values.size()) == shape.numel(), "from_data", "shape ", shape, " holds ",
         shape.numel(), " values, got ", values.size());
   Tensor x = empty(shape, kDTypeOf<T>);
   std::copy(values.begin(), values.end(), x.mutable_data<T>());
@@ -35,22 +35,22 @@ Tensor random_tensor(const Shape& shape, DType dtype, F draw) {
 template <class F>
 Tensor generate(std::string_view op, const Shape& shape, DType dtype, F value) {
   Tensor x = empty(shape, dtype);
-  const std::int64_t n = x.numel();
+  const Index n = x.numel();
   dispatch_any(dtype, [&]<class T> {
     T* out = x.mutable_data<T>();
-    for (std::int64_t i = 0; i < n; ++i) out[i] = checked_cast<T>(op, value(i));
+    for (Index i = 0; i < n; ++i) out[i] = checked_cast<T>(op, value(i));
   });
   return x;
 }
 
 Tensor from_doubles(std::span<const double> values, const Shape& shape, DType dtype) {
-  return generate("tensor", shape, dtype, [&](std::int64_t i) { return values[std::size_t(i)]; });
+  return generate("tensor", shape, dtype, [&](Index i) { return values[std::size_t(i)]; });
 }
 
 }  // namespace
 
 Tensor empty(const Shape& shape, DType dtype) {
-  const std::int64_t n = checked_numel("empty", shape);
+  const Index n = checked_numel("empty", shape);
   return detail::TensorAccess::make(dtype, Layout::contiguous(shape),
                                     Storage::make(std::size_t(n * element_size(dtype))));
 }
@@ -83,16 +83,16 @@ Tensor arange(double start, double end, double step, DType dtype) {
                     " by ", step);
   check<ValueError>(count < 0x1p40, "arange", "needs fewer than 2^40 elements, got ", start, " to ",
                     end, " by ", step);
-  return generate("arange", {std::int64_t(std::max(0.0, count))}, dtype,
-                  [=](std::int64_t i) { return start + double(i) * step; });
+  return generate("arange", {Index(std::max(0.0, count))}, dtype,
+                  [=](Index i) { return start + double(i) * step; });
 }
-Tensor arange(std::int64_t end) { return arange(0, double(end)); }
+Tensor arange(Index end) { return arange(0, double(end)); }
 
-Tensor eye(std::int64_t n, std::int64_t m, DType dtype) {
+Tensor eye(Index n, Index m, DType dtype) {
   if (m < 0) m = n;
   Tensor x = zeros({n, m}, dtype);
   dispatch_any(dtype, [&]<class T> {
-    for (std::int64_t i = 0; i < std::min(n, m); ++i) x.mutable_data<T>()[i * m + i] = T(1);
+    for (Index i = 0; i < std::min(n, m); ++i) x.mutable_data<T>()[i * m + i] = T(1);
   });
   return x;
 }
@@ -103,7 +103,7 @@ Tensor from_data(std::span<const T> values, const Shape& shape) {
 }
 template Tensor from_data(std::span<const float>, const Shape&);
 template Tensor from_data(std::span<const double>, const Shape&);
-template Tensor from_data(std::span<const std::int64_t>, const Shape&);
+template Tensor from_data(std::span<const Index>, const Shape&);
 template Tensor from_data(std::span<const bool>, const Shape&);
 template Tensor from_data(std::span<const Tracked>, const Shape&);
 
@@ -114,8 +114,7 @@ Tensor from_data(const std::vector<bool>& values, const Shape& shape) {
 Tensor tensor(double value, DType dtype) { return full({}, value, dtype); }
 template <>
 Tensor tensor<double>(std::initializer_list<double> values, DType dtype) {
-  return from_doubles(std::span(values.begin(), values.size()), {std::int64_t(values.size())},
-                      dtype);
+  return from_doubles(std::span(values.begin(), values.size()), {Index(values.size())}, dtype);
 }
 Tensor tensor(std::initializer_list<std::initializer_list<double>> rows, DType dtype) {
   std::vector<double> values;
@@ -124,7 +123,7 @@ Tensor tensor(std::initializer_list<std::initializer_list<double>> rows, DType d
     check(row.size() == columns, "tensor", "rows differ in length: ", columns, " and ", row.size());
     values.insert(values.end(), row.begin(), row.end());
   }
-  return from_doubles(values, {std::int64_t(rows.size()), std::int64_t(columns)}, dtype);
+  return from_doubles(values, {Index(rows.size()), Index(columns)}, dtype);
 }
 
 Tensor rand(const Shape& shape, DType dtype, Generator& g) {
@@ -133,12 +132,12 @@ Tensor rand(const Shape& shape, DType dtype, Generator& g) {
 Tensor randn(const Shape& shape, DType dtype, Generator& g) {
   return random_tensor(shape, dtype, [&g](auto out) { g.normal(out, 0, 1); });
 }
-Tensor randint(std::int64_t low, std::int64_t high, const Shape& shape, Generator& g) {
+Tensor randint(Index low, Index high, const Shape& shape, Generator& g) {
   Tensor x = empty(shape, int64);
   g.randint(elements<std::int64_t>(x), low, high);
   return x;
 }
-Tensor randperm(std::int64_t n, Generator& g) {
+Tensor randperm(Index n, Generator& g) {
   Tensor x = empty({n}, int64);
   g.randperm(elements<std::int64_t>(x));
   return x;

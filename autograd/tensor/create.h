@@ -41,9 +41,9 @@ Tensor full_like(const Tensor& x, double value);
 /// if there would be 2^40 elements or more.
 Tensor arange(double start, double end, double step = 1, DType dtype = int64);
 /// Returns the int64 tensor 0, 1, ..., end - 1.
-Tensor arange(std::int64_t end);
+Tensor arange(Index end);
 /// Returns an n x m matrix with ones on the diagonal and zeros elsewhere. A negative m means m = n.
-Tensor eye(std::int64_t n, std::int64_t m = -1, DType dtype = float32);
+Tensor eye(Index n, Index m = -1, DType dtype = float32);
 
 ///@{
 /// Returns a tensor of this shape with copies of the values, which are in row-major order. The
@@ -58,7 +58,7 @@ Tensor from_data(const std::vector<T>& values, const Shape& shape) {
   } else {
     static_assert(std::is_integral_v<T> && (sizeof(T) < 8 || std::is_signed_v<T>),
                   "from_data takes float, double, bool, and integers that fit int64");
-    return from_data(std::vector<std::int64_t>(values.begin(), values.end()), shape);
+    return from_data(std::vector<Index>(values.begin(), values.end()), shape);
   }
 }
 Tensor from_data(const std::vector<bool>& values, const Shape& shape);
@@ -83,10 +83,9 @@ Tensor rand(const Shape& shape, DType dtype = float32, Generator& g = default_ge
 /// float64.
 Tensor randn(const Shape& shape, DType dtype = float32, Generator& g = default_generator());
 /// Returns uniform random int64 numbers in [low, high). Throws ValueError unless low < high.
-Tensor randint(std::int64_t low, std::int64_t high, const Shape& shape,
-               Generator& g = default_generator());
+Tensor randint(Index low, Index high, const Shape& shape, Generator& g = default_generator());
 /// Returns a random permutation of 0, ..., n - 1 as an int64 tensor of shape [n].
-Tensor randperm(std::int64_t n, Generator& g = default_generator());
+Tensor randperm(Index n, Generator& g = default_generator());
 /// Returns a bool8 tensor whose elements are true with probability p. Throws ValueError unless
 /// 0 <= p <= 1.
 Tensor bernoulli(double p, const Shape& shape, Generator& g = default_generator());

@@ -32,13 +32,13 @@ double Tensor::item() const {
   return dispatch_any(dtype(), [&]<class T> { return double(real(*data<T>())); });
 }
 
-double Tensor::at(std::initializer_list<std::int64_t> index) const {
+double Tensor::at(std::initializer_list<Index> index) const {
   check(int(index.size()) == rank(), "at", "needs ", rank(), " indices for shape ", shape(),
         ", got ", index.size());
-  std::int64_t offset = 0;
+  Index offset = 0;
   int axis = 0;
-  for (const std::int64_t i : index) {
-    const std::int64_t n = shape()[axis];
+  for (const Index i : index) {
+    const Index n = shape()[axis];
     check(i >= -n && i < n, "at", "index ", i, " is out of range for axis ", axis, " of ", shape());
     offset += (i < 0 ? i + n : i) * strides()[axis++];
   }
@@ -50,14 +50,14 @@ std::vector<T> Tensor::to_vector() const {
   const T* in = data<T>();
   std::vector<T> out(static_cast<std::size_t>(numel()));
   std::size_t next = 0;
-  StridedLoop<1>(shape(), {&strides()}).run([&](const auto& offset, std::int64_t n, const auto& s) {
-    for (std::int64_t i = 0; i < n; ++i) out[next++] = in[offset[0] + i * s[0]];
+  StridedLoop<1>(shape(), {&strides()}).run([&](const auto& offset, Index n, const auto& s) {
+    for (Index i = 0; i < n; ++i) out[next++] = in[offset[0] + i * s[0]];
   });
   return out;
 }
 template std::vector<float> Tensor::to_vector() const;
 template std::vector<double> Tensor::to_vector() const;
-template std::vector<std::int64_t> Tensor::to_vector() const;
+template std::vector<Index> Tensor::to_vector() const;
 template std::vector<bool> Tensor::to_vector() const;
 template std::vector<Tracked> Tensor::to_vector() const;
 

@@ -74,11 +74,9 @@ class Tensor {
   int rank() const { return shape().rank(); }
   /// Returns the size of one axis. A negative axis counts from the back. Throws ShapeError if the
   /// axis is out of range.
-  std::int64_t size(std::int64_t axis) const {
-    return shape().data()[normalized_axis("size", shape(), axis)];
-  }
+  Index size(Index axis) const { return shape().data()[normalized_axis("size", shape(), axis)]; }
   /// Returns the number of elements.
-  std::int64_t numel() const { return shape().numel(); }
+  Index numel() const { return shape().numel(); }
   /// Returns true if the elements are adjacent and in row-major order.
   bool is_contiguous() const { return layout().is_contiguous(); }
   /// Returns true if both handles refer to the same tensor. Values are not compared.
@@ -118,7 +116,7 @@ class Tensor {
   /// Returns one element as a double. An int64 beyond 2^53 is rounded. `index` contains one entry
   /// per axis; negative entries count from the back. Throws ShapeError if the number of entries is
   /// wrong or if an entry is out of range.
-  double at(std::initializer_list<std::int64_t> index) const;
+  double at(std::initializer_list<Index> index) const;
   /// Returns a copy of all elements in row-major order. Throws DTypeError if T is not the C++ type
   /// of the dtype.
   template <class T>

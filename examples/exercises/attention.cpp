@@ -6,7 +6,7 @@ using namespace heed::autograd;
 
 namespace heed::exercises {
 
-Tensor attention_scores(const Tensor& /*q*/, const Tensor& /*k*/, std::int64_t /*d_model*/) {
+Tensor attention_scores(const Tensor& /*q*/, const Tensor& /*k*/, Index /*d_model*/) {
   blank("attention_scores");
 }
 

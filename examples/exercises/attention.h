@@ -13,7 +13,7 @@ using autograd::Tensor;
 
 /// Returns the scaled scores of each query for each key, [batch, heads, posn_Q, posn_K]. q and k
 /// are [batch, heads, posn, d_head].
-Tensor attention_scores(const Tensor& q, const Tensor& k, std::int64_t d_model);
+Tensor attention_scores(const Tensor& q, const Tensor& k, Index d_model);
 /// Returns the scores after masking. For each query, every later key is masked. Input and result
 /// are [batch, heads, posn_Q, posn_K].
 Tensor apply_causal_mask(const Tensor& scores);

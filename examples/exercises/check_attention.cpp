@@ -10,7 +10,7 @@ using namespace heed::autograd;
 namespace heed::exercises {
 namespace {
 
-constexpr std::int64_t kBatch = 2, kTokens = 5, kHeads = 2, kModel = 6, kHead = 3;
+constexpr Index kBatch = 2, kTokens = 5, kHeads = 2, kModel = 6, kHead = 3;
 
 // Weights, input and cotangent of the output with which layers are compared.
 struct TestPoint {
@@ -94,7 +94,7 @@ Tensor attend(const Mistakes& mistakes, const nn::HeadWeights& w, const Tensor& 
                                                         : std::sqrt(double(kHead));
   const Tensor scores = matmul(project(w.W_Q, w.b_Q), mT(project(w.W_K, w.b_K))) / scale;
 
-  const auto up_to = [](std::int64_t ahead) { return tril_mask(kTokens, kTokens, ahead); };
+  const auto up_to = [](Index ahead) { return tril_mask(kTokens, kTokens, ahead); };
   const Tensor keep = makes(Mistake::kMaskHidesItself)  ? up_to(-1)
                       : makes(Mistake::kMaskShowsNext)  ? up_to(1)
                       : makes(Mistake::kMaskTransposed) ? logical_not(up_to(-1))
@@ -149,7 +149,7 @@ std::string first_difference(const Behavior& mine, const Behavior& right) {
   std::size_t at = 0;
   while (at + 1 < a.size() && std::abs(a[at] - b[at]) <= 1e-9 * std::abs(b[at])) ++at;
   std::ostringstream text;
-  text << "; output at " << unravel(std::int64_t(at), mine.value.shape()) << " is " << a[at]
+  text << "; output at " << unravel(Index(at), mine.value.shape()) << " is " << a[at]
        << ", should be " << b[at];
   return text.str();
 }

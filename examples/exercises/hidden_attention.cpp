@@ -9,8 +9,8 @@ void blank(const std::string& name) {
 }
 
 Tensor hidden_attention(const nn::HeadWeights& self, const Tensor& x) {
-  const std::int64_t batch = x.size(0), tokens = x.size(1), d_model = x.size(2),
-                     heads = self.W_Q.size(0), d_head = self.W_Q.size(2);
+  const Index batch = x.size(0), tokens = x.size(1), d_model = x.size(2), heads = self.W_Q.size(0),
+              d_head = self.W_Q.size(2);
   const auto project = [&](const Tensor& W, const Tensor& b) {
     const Tensor y =
         einsum("batch posn d_model, nheads d_model d_head -> batch nheads posn d_head", {x, W});

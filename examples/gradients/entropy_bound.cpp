@@ -55,10 +55,10 @@ double gap_at_equality() {
 
 // Returns the smallest value of entropy - bound among 20,000 random rows of scores.
 double margin_of_random_rows() {
-  constexpr std::int64_t kRows = 20000;
+  constexpr Index kRows = 20000;
   manual_seed(1);
   double margin = HUGE_VAL;
-  for (std::int64_t i = 0; i < kRows; ++i) {
+  for (Index i = 0; i < kRows; ++i) {
     const double size = std::exp(-3 + 6 * double(i) / kRows);
     const Row row = measure((randn({2 + i % 47}, float64) * size).to_vector<double>());
     margin = std::min(margin, row.entropy - row.bound);
@@ -75,15 +75,15 @@ struct Measurement {
 Measurement measure_model(const Transformer& model, const Batch& batch) {
   const NoGrad guard;
   Probe probe;
-  for (const std::int64_t layer : {0, 1}) probe.record(attention_site(layer, "hook_attn_scores"));
+  for (const Index layer : {0, 1}) probe.record(attention_site(layer, "hook_attn_scores"));
   model(batch.inputs, {.probe = &probe});
   Measurement m;
-  for (const std::int64_t layer : {0, 1}) {
+  for (const Index layer : {0, 1}) {
     const Tensor scores = probe.value(attention_site(layer, "hook_attn_scores"));  // [B, H, T, T]
-    const std::int64_t length = scores.size(-1), rows = scores.numel() / length;
+    const Index length = scores.size(-1), rows = scores.numel() / length;
     const std::vector<double> all = to(scores, float64).to_vector<double>();
-    for (std::int64_t i = 0; i < rows; ++i) {
-      const std::int64_t query = i % length;
+    for (Index i = 0; i < rows; ++i) {
+      const Index query = i % length;
       if (query == 0) continue;  // query 0 can attend only to itself
       const auto begin = all.begin() + i * length;
       const Row row = measure({begin, begin + query + 1});
@@ -107,7 +107,7 @@ int main() {
                                          {"layer 1: bound", {}, {}}};
   std::printf("step   layer 0: entropy   bound    layer 1: entropy   bound\n");
   double margin = HUGE_VAL;
-  for (std::int64_t step = 0; step <= 200; step += 20) {
+  for (Index step = 0; step <= 200; step += 20) {
     train_to(run, step);
     const Measurement m = measure_model(run.model, batch);
     margin = std::min(margin, m.margin);

@@ -20,7 +20,7 @@ using namespace heed::lab;
 namespace {
 
 // With blocks of 16 to 24 tokens, position 30 has exactly one earlier copy of its token.
-constexpr std::int64_t kQuery = 30, kTokens = kQuery + 1, kSequences = 64;
+constexpr Index kQuery = 30, kTokens = kQuery + 1, kSequences = 64;
 
 struct Questions {
   Tensor inputs;  // [B, kTokens]
@@ -50,12 +50,12 @@ struct Relevance {
 
 void explain_by_attention(const Transformer& model, const Questions& q, Relevance& r) {
   Probe probe;
-  for (const std::int64_t layer : {0, 1}) probe.record(attention_site(layer, "hook_pattern"));
+  for (const Index layer : {0, 1}) probe.record(attention_site(layer, "hook_pattern"));
   const Tensor answers = sum(pick(at_query(model(q.inputs, {.probe = &probe})), q.answer));
   grad(answers, model.tok.weight);  // runs backward, so that the probe records gradients
   const Tensor identity = eye(kTokens);
   Tensor rolled = identity, relevance = identity, weights;
-  for (const std::int64_t layer : {0, 1}) {
+  for (const Index layer : {0, 1}) {
     const std::string site = attention_site(layer, "hook_pattern");
     const Tensor a = probe.value(site), da = probe.value(site + "_grad");  // [B, H, T, T]
     weights = mean(a, {1});
@@ -73,10 +73,10 @@ void explain_by_occlusion(const Transformer& model, const Questions& q, Relevanc
   };
   const Tensor whole = log_p(q.inputs);
   std::vector<Tensor> drops{zeros({kSequences})};  // the first token (BOS, ^) is not replaced
-  for (std::int64_t j = 1; j < kTokens; ++j) {
+  for (Index j = 1; j < kTokens; ++j) {
     std::vector<std::int64_t> ids = q.inputs.to_vector<std::int64_t>();
-    for (std::int64_t b = 0; b < kSequences; ++b) {
-      std::int64_t& id = ids[std::size_t(b * kTokens + j)];
+    for (Index b = 0; b < kSequences; ++b) {
+      Index& id = ids[std::size_t(b * kTokens + j)];
       id = (id + 1) % 32;  // replaces the token by another of the 32 tokens
     }
     drops.push_back(whole - log_p(from_data(ids, q.inputs.shape())));
@@ -99,7 +99,7 @@ int main() {
   std::printf("step   raw    rollout   attention x gradient   occlusion\n");
   // Largest differences between two methods: gradient - raw, and raw - rollout.
   double gradient_lead = 0, raw_lead = 0;
-  for (std::int64_t step = 20; step <= 240; step += 20) {
+  for (Index step = 20; step <= 240; step += 20) {
     train_to(run, step);
     explain_by_attention(run.model, q, r);
     explain_by_occlusion(run.model, q, r);

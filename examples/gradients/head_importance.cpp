@@ -21,7 +21,7 @@ using namespace heed::lab;
 
 namespace {
 
-constexpr std::int64_t kSequences = 64, kLayers = 2, kHeads = 2;
+constexpr Index kSequences = 64, kLayers = 2, kHeads = 2;
 constexpr int kIntervals = 32;  // Simpson's rule with 33 points
 
 struct Point {
@@ -31,13 +31,13 @@ struct Point {
 
 // Runs the model with one gate for each sequence and head. The gates of head `cut` have the value
 // `gate`, and all other gates are 1.
-Point run_gated(const Transformer& model, const Batch& batch, std::int64_t cut, double gate) {
+Point run_gated(const Transformer& model, const Batch& batch, Index cut, double gate) {
   const Tensor heads = arange(kLayers * kHeads);
   const Tensor gates = where(eq(heads, double(cut)), full({1}, gate), ones({1}));
   const Tensor leaf = contiguous(expand(gates, {kSequences, kLayers * kHeads})).requires_grad_();
   const Tensor by_layer = reshape(leaf, {kSequences, kLayers, 1, kHeads, 1});
   Probe probe;
-  for (std::int64_t layer = 0; layer < kLayers; ++layer)
+  for (Index layer = 0; layer < kLayers; ++layer)
     probe.replace(attention_site(layer, "hook_z"), [&, layer](const Tensor& z) {
       return z * select(by_layer, 1, layer);  // z [B, T, H, d_head]
     });
@@ -50,7 +50,7 @@ struct Head {
   std::vector<double> path;  // loss at the gates 0, 1/32, ... 1
 };
 
-Head measure(const Transformer& model, const Batch& batch, std::int64_t head) {
+Head measure(const Transformer& model, const Batch& batch, Index head) {
   Head h{};
   for (int i = 0; i <= kIntervals; ++i) {
     const Point p = run_gated(model, batch, head, double(i) / kIntervals);
@@ -65,9 +65,9 @@ Head measure(const Transformer& model, const Batch& batch, std::int64_t head) {
   return h;
 }
 
-std::vector<Head> measure_all(const Transformer& model, const Batch& batch, std::int64_t step) {
+std::vector<Head> measure_all(const Transformer& model, const Batch& batch, Index step) {
   std::vector<Head> heads;
-  for (std::int64_t h = 0; h < kLayers * kHeads; ++h) heads.push_back(measure(model, batch, h));
+  for (Index h = 0; h < kLayers * kHeads; ++h) heads.push_back(measure(model, batch, h));
   std::printf("step %ld, repeat loss %.4f\n", long(step), heads[0].path.back());
   std::printf("        gradient    I_h       ablation   integrated gradient\n");
   for (std::size_t h = 0; h < heads.size(); ++h)

@@ -26,13 +26,13 @@ using namespace heed::autograd;
 
 namespace {
 
-constexpr std::int64_t kWidth = 256, kTokens = 16, kClasses = 64, kDeepest = 32, kSeeds = 4;
+constexpr Index kWidth = 256, kTokens = 16, kClasses = 64, kDeepest = 32, kSeeds = 4;
 
 enum class Norm { kPre, kPost };
 
 struct Layer {
   Tensor value = draw(), up = draw(), down = draw().requires_grad_();
-  static Tensor draw(std::int64_t columns = kWidth) {
+  static Tensor draw(Index columns = kWidth) {
     return randn({kWidth, columns}) / std::sqrt(double(kWidth));
   }
 };
@@ -64,7 +64,7 @@ Measured measure(Norm norm) {
     manual_seed(seed);
     Tensor x = randn({kTokens, kWidth});
     const Tensor targets = randint(0, kClasses, {kTokens}), head = Layer::draw(kClasses);
-    for (std::int64_t l = 1; l <= kDeepest; ++l) {
+    for (Index l = 1; l <= kDeepest; ++l) {
       const Layer layer;
       const Tensor end = residual_sum(x, layer, norm);
       m.size[std::size_t(l - 1)] += mean(end * end).item() / kSeeds;

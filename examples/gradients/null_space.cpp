@@ -31,7 +31,7 @@ Tensor outside(Tensor x, const std::vector<Tensor>& basis) {
 // The size of the basis is the rank of m.
 std::vector<Tensor> span_of_columns(const Tensor& m) {
   std::vector<Tensor> basis;
-  for (std::int64_t i = 0; i < m.size(1); ++i) {
+  for (Index i = 0; i < m.size(1); ++i) {
     const Tensor column = select(m, 1, i), rest = outside(column, basis);
     if (norm(rest) > 1e-9 * norm(column)) basis.push_back(rest / norm(rest));
   }
@@ -41,7 +41,7 @@ std::vector<Tensor> span_of_columns(const Tensor& m) {
 // Returns the largest step for which a + step * delta has no negative element.
 double largest_step(const Tensor& a, const Tensor& delta) {
   double step = HUGE_VAL;
-  for (std::int64_t i = 0; i < a.size(0); ++i)
+  for (Index i = 0; i < a.size(0); ++i)
     if (delta.at({i}) < 0) step = std::min(step, -a.at({i}) / delta.at({i}));
   return step;
 }
@@ -59,7 +59,7 @@ int main() {
   const Tensor a = to(select(select(select(pattern, 0, 0), 0, 0), 0, -1), float64);
   const Tensor v =
       to(select(select(probe.value(attention_site(1, "hook_v")), 0, 0), 1, 0), float64);
-  const std::int64_t tokens = v.size(0), width = v.size(1);
+  const Index tokens = v.size(0), width = v.size(1);
 
   const std::vector<Tensor> basis = span_of_columns(cat({v, ones({tokens, 1}, float64)}, 1));
   manual_seed(1);
@@ -92,7 +92,7 @@ int main() {
 
   heed::plot::Series before{"a, as computed", {}, {}},
       after{"another row, the same output", {}, {}};
-  for (std::int64_t i = 0; i < tokens; ++i) {
+  for (Index i = 0; i < tokens; ++i) {
     before.x.push_back(double(i)), before.y.push_back(a.at({i}));
     after.x.push_back(double(i)), after.y.push_back(other.at({i}));
   }

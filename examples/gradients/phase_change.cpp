@@ -22,10 +22,10 @@ using namespace heed::lab;
 
 namespace {
 
-constexpr std::int64_t kSteps = 300, kEvery = 20, kSequences = 32;
+constexpr Index kSteps = 300, kEvery = 20, kSequences = 32;
 
 struct Measurement {
-  std::int64_t step;
+  Index step;
   double repeat_loss;
   double norm[2][3];  // [layer][i], norms of the gradients of W_Q, W_K and W_V
 };
@@ -50,7 +50,7 @@ std::vector<Measurement> train(std::int64_t seed, const std::string& periods) {
   Trainer run = induction_run(seed, periods);
   const Batch batch = run.task->evaluation(0, kSequences);  // the same batch for all measurements
   std::vector<Measurement> measurements;
-  for (std::int64_t step = kEvery; step <= kSteps; step += kEvery) {
+  for (Index step = kEvery; step <= kSteps; step += kEvery) {
     train_to(run, step);
     measurements.push_back(measure(run, batch));
   }

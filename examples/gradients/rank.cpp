@@ -19,7 +19,7 @@ using namespace heed::autograd;
 
 namespace {
 
-constexpr std::int64_t kTokens = 32, kWidth = 64;
+constexpr Index kTokens = 32, kWidth = 64;
 
 double norm(const Tensor& x) { return std::sqrt(sum(x * x).item()); }
 // Returns the norm of x - mean(x), relative to the norm of x. x contains n tokens, [n, d], and the

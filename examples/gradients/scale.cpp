@@ -20,11 +20,11 @@ using namespace heed::autograd;
 
 namespace {
 
-constexpr std::int64_t kKeys = 64, kSets = 16,
-                       kQueries = 250;  // kSets sets of keys; kQueries queries for each set
+constexpr Index kKeys = 64, kSets = 16,
+                kQueries = 250;  // kSets sets of keys; kQueries queries for each set
 
 // Returns c_n, computed numerically.
-double gap_density(std::int64_t n) {
+double gap_density(Index n) {
   double sum = 0;
   const double h = 1e-3;
   for (int i = 0; i < 20000; ++i) {
@@ -73,7 +73,7 @@ int main() {
   std::vector<double> d_values, traces;
   heed::plot::Series mean{"mean tr J, no scale", {}, {}}, median{"median, no scale", {}, {}},
       kept{"mean tr J, divided by sqrt(d_k)", {}, {}}, law{"c / sqrt(d_k)", {}, {}};
-  for (const std::int64_t d : {16, 64, 256, 1024, 4096}) {
+  for (const Index d : {16, 64, 256, 1024, 4096}) {
     const Tensor q = randn({kSets, kQueries, d}), k = randn({kSets, kKeys, d});
     const Tensor s = to(matmul(q, mT(k)), float64);
     const double root = std::sqrt(double(d));

@@ -13,7 +13,7 @@ using namespace heed::lab;
 
 namespace {
 
-constexpr std::int64_t kSteps = 2500, kEvery = 10, kShown = 250;
+constexpr Index kSteps = 2500, kEvery = 10, kShown = 250;
 
 // Changes the preset modadd. The sums a + b and b + a are either both training sums or both
 // held-out sums. A weight decay of 1 ends the plateau before step 2500. The learning rate falls to
@@ -46,14 +46,14 @@ std::vector<MetricsRow> train(std::int64_t seed, double weight_decay, std::int64
 }
 
 // Returns the first step with a training accuracy of at least 0.99, or -1.
-std::int64_t memorized(const std::vector<MetricsRow>& history) {
+Index memorized(const std::vector<MetricsRow>& history) {
   for (const MetricsRow& row : history)
     if (row.train_accuracy >= 0.99) return row.step;
   return -1;
 }
 
 // Returns the accuracy on held-out sums at a step, or NaN if the run did not reach it.
-double held_out_at(const std::vector<MetricsRow>& history, std::int64_t step) {
+double held_out_at(const std::vector<MetricsRow>& history, Index step) {
   for (const MetricsRow& row : history)
     if (row.step == step) return row.eval_accuracy;
   return MetricsRow::kNone;
@@ -75,7 +75,7 @@ void add_curves(heed::plot::LineChart& chart, const std::vector<MetricsRow>& his
 
 int main(int argc, char** argv) {
   std::vector<std::int64_t> seeds;
-  std::int64_t until = kSteps;
+  Index until = kSteps;
   for (int i = 1; i < argc; ++i) {
     if (std::strcmp(argv[i], "--steps") == 0 && i + 1 < argc)
       until = std::atoll(argv[++i]);
@@ -101,7 +101,7 @@ int main(int argc, char** argv) {
       const std::string seed = "seed " + std::to_string(seeds[i]);
       if (weight_decay > 0) picture.dashes.push_back(seed);
       add_curves(chart, history, int(i));
-      const std::int64_t s1 = memorized(history);
+      const Index s1 = memorized(history);
       predictions.expect(seed + ": s1, the first step with 0.99 of the training sums right",
                          double(s1), 1, 200);
       predictions.expect_at_most(seed + ": held-out sums right at step 5 s1",

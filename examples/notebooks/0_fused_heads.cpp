@@ -12,7 +12,7 @@ namespace lab = heed::lab;
 
 namespace {
 
-Tensor create_mask(std::int64_t size) {
+Tensor create_mask(Index size) {
   return masked_fill(zeros({size, size}, float64), logical_not(tril_mask(size, size)), -kInf);
 }
 
@@ -31,7 +31,7 @@ Attended scaled_dot_product(const Tensor& q, const Tensor& k, const Tensor& v, c
 // false, forward() has the mistake of the notebook: a permutation is missing.
 struct MultiHeadAttention {
   Tensor qkv_weight, qkv_bias, out_weight, out_bias;
-  std::int64_t heads;
+  Index heads;
 
   struct Steps {
     Tensor x, qkv, split, by_head, q, k, v;
@@ -39,7 +39,7 @@ struct MultiHeadAttention {
     Tensor joined, output;
   };
   Steps forward(const Tensor& x, const Tensor& mask, bool permute_back = true) const {
-    const std::int64_t batch = x.size(0), length = x.size(1), d_k = x.size(2) / heads;
+    const Index batch = x.size(0), length = x.size(1), d_k = x.size(2) / heads;
     const Tensor qkv = linear(x, qkv_weight, qkv_bias);
     const Tensor split = reshape(qkv, {batch, length, heads, 3 * d_k});
     const Tensor by_head = permute(split, {0, 2, 1, 3});
@@ -54,7 +54,7 @@ struct MultiHeadAttention {
 
 // Returns y[0, 0, :8] and y[0, 5, :8], followed by sum, sum of squares, minimum and maximum of y.
 Tensor summary(const Tensor& y) {
-  const auto row = [&](std::int64_t t) { return slice(select(select(y, 0, 0), 0, t), 0, 0, 8); };
+  const auto row = [&](Index t) { return slice(select(select(y, 0, 0), 0, t), 0, 0, 8); };
   return cat({row(0), row(5), stack({sum(y), sum(y * y), min(y), max(y)}, 0)}, 0);
 }
 

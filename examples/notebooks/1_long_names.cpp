@@ -23,8 +23,8 @@ struct Steps {
 // The class HiddenAttention of In [1]. Its weights have the names of nn::HeadWeights: W_Q, W_K
 // and W_V [heads, d_model, d_head], W_O [heads, d_head, d_model], b_Q, b_K, b_V and b_O.
 Steps hidden_attention(const nn::HeadWeights& self, const Tensor& x) {
-  const std::int64_t batch = x.size(0), tokens = x.size(1), heads = self.W_Q.size(0),
-                     d_head = self.W_Q.size(2);
+  const Index batch = x.size(0), tokens = x.size(1), heads = self.W_Q.size(0),
+              d_head = self.W_Q.size(2);
   const auto project = [&](const Tensor& W, const Tensor& b) {
     const Tensor y =
         einsum("batch posn d_model, nheads d_model d_head -> batch posn nheads d_head", {x, W}) + b;
@@ -50,7 +50,7 @@ Steps hidden_attention(const nn::HeadWeights& self, const Tensor& x) {
 }
 
 using Fill = Tensor (*)(const Shape&);
-nn::HeadWeights make(std::int64_t heads, std::int64_t d_model, std::int64_t d_head, Fill fill) {
+nn::HeadWeights make(Index heads, Index d_model, Index d_head, Fill fill) {
   nn::HeadWeights w;
   for (Tensor* projection : {&w.W_Q, &w.W_K, &w.W_V}) *projection = fill({heads, d_model, d_head});
   w.W_O = fill({heads, d_head, d_model});

@@ -12,7 +12,7 @@ namespace nn = heed::nn;
 
 namespace {
 
-constexpr std::int64_t d = 16;
+constexpr Index d = 16;
 
 void with_projections(const nn::Embedding& embed, const Tensor& sentence) {
   const Tensor embedded_sentence = to(embed(sentence).detach(), float64);
@@ -73,8 +73,8 @@ void cells() {
 
   cell("In [22]", "the same as In [5], which uses two loops");
   Tensor omega = empty({8, 8}, float64);
-  for (std::int64_t i = 0; i < 8; ++i)
-    for (std::int64_t j = 0; j < 8; ++j)
+  for (Index i = 0; i < 8; ++i)
+    for (Index j = 0; j < 8; ++j)
       omega.mutable_data<double>()[8 * i + j] =
           matmul(select(embedded_sentence, 0, i), select(embedded_sentence, 0, j)).item();
   const Tensor omega_mat = matmul(embedded_sentence, mT(embedded_sentence));

@@ -44,7 +44,7 @@ double luminance(plot::Rgb c) {
 }
 
 struct MultiHeadAttentionLayer {
-  static constexpr std::int64_t embedding_size = 4, heads = 2, head_dim = 2;
+  static constexpr Index embedding_size = 4, heads = 2, head_dim = 2;
   // The layers are initialized in the order of the notebook, in float32 as in PyTorch. forward()
   // uses them in float64.
   nn::Linear values_layer{{.in = embedding_size, .out = embedding_size, .bias = false}};
@@ -59,7 +59,7 @@ struct MultiHeadAttentionLayer {
   // another text `second` of the second einsum.
   Result forward(const Tensor& x, double scale, bool permutes = false,
                  const char* second = "nhql,nlhd->nqhd") const {
-    const std::int64_t batch = x.size(0), length = x.size(1);
+    const Index batch = x.size(0), length = x.size(1);
     const auto project = [&](const nn::Linear& layer) {
       const Tensor y =
           reshape(linear(x, to(layer.weight, float64)), {batch, length, heads, head_dim});
@@ -87,7 +87,7 @@ void self_attention(const Tensor& sample_input) {
 
   cell("section 2", "Visualizing Attention Weights");
   const std::string file = "notebook_3.png";
-  const auto at = [&matrix = weights](std::int64_t i, std::int64_t j) {
+  const auto at = [&matrix = weights](Index i, Index j) {
     return plot::format_number(matrix.at({i, j}));
   };
   const std::string alt_text =

@@ -107,10 +107,10 @@ inline int run(int notebook, void (*cells)()) try {
 
 /// Returns a tensor whose element i, in row-major order, is
 /// ((step i + first) mod modulus - modulus / 2) * unit.
-inline Tensor counted(const autograd::Shape& shape, std::int64_t step, std::int64_t first,
-                      std::int64_t modulus, double unit) {
+inline Tensor counted(const autograd::Shape& shape, Index step, Index first, Index modulus,
+                      double unit) {
   std::vector<double> values;
-  for (std::int64_t i = 0; i < shape.numel(); ++i)
+  for (Index i = 0; i < shape.numel(); ++i)
     values.push_back(double((step * i + first) % modulus - modulus / 2) * unit);
   return autograd::from_data(values, shape);
 }
@@ -119,7 +119,7 @@ inline Tensor counted(const autograd::Shape& shape, std::int64_t step, std::int6
 /// two weights in a row is exp(c * difference of their products). The function uses two weights of
 /// the last row.
 inline double fitted_scale(const Tensor& weights, const Tensor& products) {
-  const std::int64_t row = weights.size(0) - 1;
+  const Index row = weights.size(0) - 1;
   return std::log(weights.at({row, 0}) / weights.at({row, 1})) /
          (products.at({row, 0}) - products.at({row, 1}));
 }

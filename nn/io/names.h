@@ -8,6 +8,7 @@ namespace heed::nn {
 
 using autograd::DType;
 using autograd::Generator;
+using autograd::Index;
 using autograd::KeepMask;
 using autograd::ScoreBias;
 using autograd::Shape;

@@ -19,7 +19,7 @@ using Options = MultiHeadAttention::Options;
 // rows of v. An undefined tensor gives undefined tensors.
 std::array<Tensor, 3> unpack_rows(const Tensor& packed, const Options& o, int axis = 0) {
   if (!packed.defined()) return {};
-  const std::int64_t q = o.heads * o.d_head, k = q + o.kv_heads * o.d_head;
+  const Index q = o.heads * o.d_head, k = q + o.kv_heads * o.d_head;
   return {slice(packed, axis, 0, q), slice(packed, axis, q, k),
           slice(packed, axis, k, packed.size(axis))};
 }
@@ -89,7 +89,7 @@ MultiHeadAttention::MultiHeadAttention(const Options& given, Generator& g)
       {.in = o.heads * o.d_value, .out = o.d_model, .bias = *o.out_bias, .dtype = o.dtype}, g);
   if (out.bias.defined()) init::zeros(out.bias);
   weights.out_proj_weight = out.weight, weights.out_proj_bias = out.bias;
-  const std::int64_t rows = o.heads * o.d_head + o.kv_heads * (o.d_head + o.d_value);
+  const Index rows = o.heads * o.d_head + o.kv_heads * (o.d_head + o.d_value);
   weights.in_proj_weight = empty({rows, o.d_model}, o.dtype).requires_grad_();
   init::xavier_uniform(weights.in_proj_weight, g);
   if (o.bias) weights.in_proj_bias = zeros({rows}, o.dtype).requires_grad_();
@@ -98,8 +98,8 @@ MultiHeadAttention::MultiHeadAttention(const Options& given, Generator& g)
       norm->emplace(RMSNorm::Options{.dim = o.d_head, .dtype = o.dtype});
 }
 
-Tensor repeat_heads(const Tensor& x, std::int64_t heads) {
-  const std::int64_t kv_heads = x.size(1), group = heads / kv_heads;
+Tensor repeat_heads(const Tensor& x, Index heads) {
+  const Index kv_heads = x.size(1), group = heads / kv_heads;
   if (group == 1) return x;
   const Shape repeated{x.size(0), kv_heads, group, x.size(2), x.size(3)};
   return reshape(expand(unsqueeze(x, 2), repeated), {x.size(0), heads, x.size(2), x.size(3)});
@@ -161,7 +161,7 @@ AttentionOptions MultiHeadAttention::attention_options(const ForwardContext& ctx
 MultiHeadAttention::QKV MultiHeadAttention::project(const Tensor& query, const Tensor& key,
                                                     const Tensor& value) const {
   const Options& o = options;
-  const auto heads_of = [](const Tensor& y, std::int64_t heads) {
+  const auto heads_of = [](const Tensor& y, Index heads) {
     return reshape(y, {y.size(0), y.size(1), heads, y.size(2) / heads});
   };
   if (!grad_enabled() && query.is_same(key) && key.is_same(value)) {
@@ -190,10 +190,10 @@ Tensor MultiHeadAttention::forward(const Tensor& query, const Tensor& key, const
   if (q_norm) q = (*q_norm)(q), k = (*k_norm)(k);
   if (options.rope) {
     // The queries have the positions that the causal mask assumes: those of the last keys.
-    const std::int64_t cached = ctx.cache ? ctx.cache->length() : 0;
-    const std::int64_t ahead = options.causal ? k.size(2) - q.size(2) : 0;
-    q = rope(q, {.offset = cached + std::max<std::int64_t>(ahead, 0)});
-    k = rope(k, {.offset = cached + std::max<std::int64_t>(-ahead, 0)});
+    const Index cached = ctx.cache ? ctx.cache->length() : 0;
+    const Index ahead = options.causal ? k.size(2) - q.size(2) : 0;
+    q = rope(q, {.offset = cached + std::max<Index>(ahead, 0)});
+    k = rope(k, {.offset = cached + std::max<Index>(-ahead, 0)});
   }
   if (ctx.cache) {
     const KVCache::KV all = ctx.cache->append(ctx.layer(), k, v);
@@ -212,10 +212,10 @@ Tensor MultiHeadAttention::forward(const Tensor& query, const Tensor& key, const
 }
 
 HeadWeights by_head(const AttentionWeights& weights, const Options& o) {
-  const auto per_head = [](const Tensor& rows, std::int64_t heads) {  // [H d, D] -> [H, D, d]
+  const auto per_head = [](const Tensor& rows, Index heads) {  // [H d, D] -> [H, D, d]
     return mT(reshape(rows, {heads, rows.size(0) / heads, rows.size(1)}));
   };
-  const auto per_head_bias = [](const Tensor& bias, std::int64_t heads) {  // [H d] -> [H, d]
+  const auto per_head_bias = [](const Tensor& bias, Index heads) {  // [H d] -> [H, d]
     return bias.defined() ? reshape(bias, {heads, bias.size(0) / heads}) : bias;
   };
   const auto [q, k, v] = unpack_rows(weights.in_proj_weight, o);

@@ -62,14 +62,13 @@ struct HeadWeights {
 struct MultiHeadAttention : Module {
   /// Options of a MultiHeadAttention.
   struct Options {
-    std::int64_t d_model;  ///< size of the last axis of inputs and result
-    std::int64_t heads;    ///< H, number of query heads
-    std::int64_t d_head =
-        0;  ///< size of a head's queries and keys; 0: d_model / heads, a whole number
-    std::int64_t d_value = 0;  ///< size of a head's values; 0 means d_head
+    Index d_model;      ///< size of the last axis of inputs and result
+    Index heads;        ///< H, number of query heads
+    Index d_head = 0;   ///< size of a head's queries and keys; 0: d_model / heads, a whole number
+    Index d_value = 0;  ///< size of a head's values; 0 means d_head
     /// Hkv, the number of heads of keys and values. It must divide `heads`. Query head h uses the
     /// keys and values of head h / (heads / kv_heads), rounded down. 0 means `heads`.
-    std::int64_t kv_heads = 0;
+    Index kv_heads = 0;
     bool bias = true;  ///< if true, the projections to queries, keys and values have biases
     /// If true, the output projection has a bias. If unset, the value of `bias` is used.
     std::optional<bool> out_bias = {};
@@ -84,7 +83,7 @@ struct MultiHeadAttention : Module {
     /// Window size in tokens: a query reads only keys whose distance from it is below `window`. The
     /// key at the query's own position has distance 0. If `window` is 0, the distance is not
     /// limited.
-    std::int64_t window = 0;
+    Index window = 0;
     /// If true, a query reads no key at a later position. The last query is at the last key.
     bool causal = false;
     /// If true, q and k are rotated by angles that are proportional to their positions (RoPE, Su et
@@ -95,7 +94,7 @@ struct MultiHeadAttention : Module {
     DType dtype = float32;  ///< dtype of parameters and inputs, float32 or float64
 
     /// Returns the head of keys and values that a query head uses.
-    std::int64_t kv_head(std::int64_t head) const { return head / (heads / kv_heads); }
+    Index kv_head(Index head) const { return head / (heads / kv_heads); }
     /// Returns these options with the defaults of d_head, d_value, kv_heads and out_bias filled in.
     /// Throws DTypeError unless `dtype` is float32 or float64. Throws ValueError if another option
     /// is out of range, or if options contradict each other. The error text names these options.
@@ -156,6 +155,6 @@ AttentionWeights packed(const HeadWeights& heads);
 
 /// Repeats each head of keys or values x [B, Hkv, T, d] for all heads that share it. Returns shape
 /// [B, heads, T, d].
-Tensor repeat_heads(const Tensor& x, std::int64_t heads);
+Tensor repeat_heads(const Tensor& x, Index heads);
 
 }  // namespace heed::nn

@@ -42,7 +42,7 @@ const LayerCheck kLinearLayer("nn.Linear", [](SampleGen& g) -> Samples {
                                 kCall)};
 });
 const Check kEmbeddingLayer("nn.Embedding", [](SampleGen& g) -> Samples {
-  const Tensor ids = from_data(std::vector<std::int64_t>{2, 0, 2, 1}, {2, 2});
+  const Tensor ids = from_data(std::vector<Index>{2, 0, 2, 1}, {2, 2});
   const Tensor drawn = g.integers(0, 4, {5});
   const Embedding::Options o{.count = 4, .dim = 3, .dtype = float64};
   return {module_sample<Embedding>("repeated ids", o, g.normal({2, 2, 3}),
@@ -91,7 +91,7 @@ const LayerCheck kAttentionLayer("nn.MultiHeadAttention", [](SampleGen& g) -> Sa
   o = kAttention;
   o.causal = false;
   o.d_head = 3, o.d_value = 2;
-  const std::int64_t lengths[] = {2, 0};  // all tokens of the second sequence are padding
+  const Index lengths[] = {2, 0};  // all tokens of the second sequence are padding
   const KeepMask padding = KeepMask::padding(lengths, 4);
   samples.push_back(module_sample<MultiHeadAttention>(
       "cross, padding", o, g.normal({2, 3, 4}),
@@ -149,8 +149,8 @@ const Check kTransformer(
     [](SampleGen& g) -> Samples {
       const auto run = [](auto& m, const Tensor& x) { return m.forward_embedded(x); };
       const auto loss = [](auto& m, const Tensor& x) {
-        const Tensor ids = from_data(std::vector<std::int64_t>{0, 2, 1}, {1, 3});
-        const Tensor targets = from_data(std::vector<std::int64_t>{2, 1, -100}, {1, 3});
+        const Tensor ids = from_data(std::vector<Index>{0, 2, 1}, {1, 3});
+        const Tensor targets = from_data(std::vector<Index>{2, 1, -100}, {1, 3});
         return cross_entropy(m.forward(ids) + 0.0 * sum(x), targets);
       };
       Transformer::Options o{.vocab = 3,

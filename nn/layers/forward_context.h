@@ -2,7 +2,6 @@
 // A module passes its context on to its child modules.
 #pragma once
 
-#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -19,7 +18,7 @@ struct ForwardContext;
 class ModulePath {
   friend struct ForwardContext;
   std::string prefix_ = {};  // such as "blocks.1.attn."; empty if the context has no probe
-  std::int64_t layer_ = 0;   // index of the block
+  Index layer_ = 0;          // index of the block
   bool outermost_ = true;    // false in child modules
 };
 
@@ -48,13 +47,13 @@ struct ForwardContext {
     return c;
   }
   /// Returns the context for block `layer` of a model.
-  ForwardContext block(std::int64_t layer) const {
+  ForwardContext block(Index layer) const {
     ForwardContext c = child(probe ? block_name(layer) : "");
     c.path.layer_ = layer;
     return c;
   }
   /// Returns the index of the current block, which is also the index of its layer in the KV cache.
-  std::int64_t layer() const { return path.layer_; }
+  Index layer() const { return path.layer_; }
   /// Returns the full name of a site of the current module, such as "blocks.1.attn.hook_z".
   std::string site(std::string_view name) const { return path.prefix_ + std::string(name); }
   /// Passes x, the value at the site `name` of the current module, to the probe. Returns x, or its

@@ -67,7 +67,7 @@ void linear(const Tensor& weight, const Tensor& bias, Generator& g) {
   uniform(bias, -bound, bound, g);
 }
 
-void gpt2(std::span<const NamedTensor> parameters, std::int64_t layers, Generator& g) {
+void gpt2(std::span<const NamedTensor> parameters, Index layers, Generator& g) {
   check<ValueError>(layers > 0, "gpt2", "needs layers > 0, got ", layers);
   for (const auto& [name, p] : parameters) {
     const std::string_view n = name;

@@ -44,7 +44,7 @@ void linear(const Tensor& weight, const Tensor& bias, Generator& g = default_gen
 /// - any other tensor is drawn from this distribution with standard deviation 0.02.
 ///
 /// `layers` is the number of blocks of the model. Throws ValueError unless it is above 0.
-void gpt2(std::span<const NamedTensor> parameters, std::int64_t layers,
+void gpt2(std::span<const NamedTensor> parameters, Index layers,
           Generator& g = default_generator());
 
 }  // namespace heed::nn::init

@@ -6,7 +6,6 @@
 //   model.forward(next, {.cache = &cache});    // [1, 1]: then token by token
 #pragma once
 
-#include <cstdint>
 #include <vector>
 
 #include "autograd/tensor/tensor.h"
@@ -21,12 +20,12 @@ class KVCache {
  public:
   /// Sizes of a KVCache.
   struct Options {
-    std::int64_t layers = 1;                    ///< number of attention layers
-    std::int64_t batch = 1;                     ///< B, number of sequences
-    std::int64_t heads = 1;                     ///< H, number of heads of keys and values
-    std::int64_t capacity;                      ///< largest number of tokens per sequence
-    std::int64_t d_head;                        ///< size of a key
-    std::int64_t d_value = 0;                   ///< size of a value; 0 means d_head
+    Index layers = 1;                           ///< number of attention layers
+    Index batch = 1;                            ///< B, number of sequences
+    Index heads = 1;                            ///< H, number of heads of keys and values
+    Index capacity;                             ///< largest number of tokens per sequence
+    Index d_head;                               ///< size of a key
+    Index d_value = 0;                          ///< size of a value; 0 means d_head
     autograd::DType dtype = autograd::float32;  ///< dtype of keys and values
   };
   /// Keys and values of one layer.
@@ -46,7 +45,7 @@ class KVCache {
   /// Returns the options, with the default of d_value filled in.
   const Options& options() const { return options_; }
   /// Returns the number of tokens in the cache, which is the same for every layer and sequence.
-  std::int64_t length() const { return length_; }
+  Index length() const { return length_; }
   /// Removes all tokens and starts again at position 0. The memory stays allocated.
   void clear() { length_ = end_ = 0; }
 
@@ -57,7 +56,7 @@ class KVCache {
   /// Throws ValueError if gradients are enabled (NoGrad disables them), if the layer does not
   /// exist, or if the tokens do not fit into the capacity. Throws ShapeError or DTypeError if k or
   /// v does not match the options.
-  KV append(std::int64_t layer, const autograd::Tensor& k, const autograd::Tensor& v);
+  KV append(Index layer, const autograd::Tensor& k, const autograd::Tensor& v);
   /// Counts the tokens of the last append() as cached. ForwardContext::end() calls it at the end of
   /// a forward pass, so that a pass that throws leaves the cache unchanged.
   void end_pass() { length_ = end_; }
@@ -67,8 +66,8 @@ class KVCache {
   // One entry per layer, whose tensors have shape [B, H, capacity, ...]. The tokens are in the
   // range [0, length_) of axis 2.
   std::vector<KV> layers_;
-  std::int64_t length_ = 0;
-  std::int64_t end_ = 0;  // length_ plus the tokens of the current pass
+  Index length_ = 0;
+  Index end_ = 0;  // length_ plus the tokens of the current pass
 };
 
 }  // namespace heed::nn

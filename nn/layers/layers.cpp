@@ -10,7 +10,7 @@ namespace {
 
 Tensor parameter(const Shape& shape, DType dtype) { return empty(shape, dtype).requires_grad_(); }
 
-void check_size(std::string_view layer, std::string_view option, std::int64_t value) {
+void check_size(std::string_view layer, std::string_view option, Index value) {
   check<ValueError>(value > 0, layer, "needs ", option, " > 0, got ", value);
 }
 
@@ -47,8 +47,7 @@ Embedding::Embedding(const Options& o, Generator& g) : options(o) {
 LayerNorm::LayerNorm(const Options& o, Generator&) : options(o) {
   check<ValueError>(o.normalized_shape.rank() > 0, "LayerNorm",
                     "needs a normalized_shape of one axis or more, got []");
-  for (const std::int64_t size : o.normalized_shape)
-    check_size("LayerNorm", "normalized_shape", size);
+  for (const Index size : o.normalized_shape) check_size("LayerNorm", "normalized_shape", size);
   if (!o.elementwise_affine) return;
   weight = ones(o.normalized_shape, o.dtype).requires_grad_();
   if (o.bias) bias = zeros(o.normalized_shape, o.dtype).requires_grad_();

@@ -19,8 +19,8 @@ namespace heed::nn {
 struct Linear : Module {
   /// Options of a Linear.
   struct Options {
-    std::int64_t in;        ///< size of the last axis of the input
-    std::int64_t out;       ///< size of the last axis of the result
+    Index in;               ///< size of the last axis of the input
+    Index out;              ///< size of the last axis of the result
     bool bias = true;       ///< false: the layer has no bias
     DType dtype = float32;  ///< dtype of the parameters
   } options;                ///< options given to the constructor
@@ -43,8 +43,8 @@ struct Linear : Module {
 struct Embedding : Module {
   /// Options of an Embedding.
   struct Options {
-    std::int64_t count;     ///< number of rows; ids are in [0, count)
-    std::int64_t dim;       ///< size of a row
+    Index count;            ///< number of rows; ids are in [0, count)
+    Index dim;              ///< size of a row
     DType dtype = float32;  ///< dtype of the parameter
   } options;                ///< options given to the constructor
   Tensor weight;            ///< shape [count, dim]
@@ -96,7 +96,7 @@ struct LayerNorm : Module {
 struct RMSNorm : Module {
   /// Options of an RMSNorm.
   struct Options {
-    std::int64_t dim;       ///< size of the last axis
+    Index dim;              ///< size of the last axis
     double eps = 1e-5;      ///< added to the mean square
     DType dtype = float32;  ///< dtype of the parameter
   } options;                ///< options given to the constructor
@@ -126,7 +126,7 @@ inline constexpr auto kEnumNames<NormKind> = std::to_array({"layernorm", "rmsnor
 struct Norm : Module {
   /// Options of a Norm.
   struct Options {
-    std::int64_t dim;                      ///< size of the last axis
+    Index dim;                             ///< size of the last axis
     NormKind kind = NormKind::kLayerNorm;  ///< selected layer
     bool bias = true;                      ///< bias of a LayerNorm; an RMSNorm never has one
     DType dtype = float32;                 ///< dtype of the parameters
@@ -162,8 +162,8 @@ inline constexpr auto kEnumNames<Activation> = std::to_array({"gelu", "gelu-tanh
 struct MLP : Module {
   /// Options of an MLP.
   struct Options {
-    std::int64_t dim;                           ///< size of the last axis of input and result
-    std::int64_t hidden = 0;                    ///< width between the layers; 0 means 4 * dim
+    Index dim;                                  ///< size of the last axis of input and result
+    Index hidden = 0;                           ///< width between the layers; 0 means 4 * dim
     Activation activation = Activation::kGelu;  ///< applied between the layers
     bool bias = true;                           ///< true: all linear layers have a bias
     DType dtype = float32;                      ///< dtype of the parameters

@@ -86,8 +86,8 @@ std::vector<Tensor> values_in_float64(const M& module) {
 }
 /// Returns the number of scalars in all parameters of `module`.
 template <class M>
-std::int64_t count_parameters(const M& module) {
-  std::int64_t n = 0;
+Index count_parameters(const M& module) {
+  Index n = 0;
   for (const NamedTensor& p : parameters(module)) n += p.tensor.numel();
   return n;
 }

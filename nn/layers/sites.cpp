@@ -18,13 +18,13 @@ std::optional<HeadIndex> read_head(std::string_view text) {
 
 std::string head_name(const HeadIndex& h) { return head_range(h, 1); }
 
-std::string head_range(const HeadIndex& first, std::int64_t count) {
+std::string head_range(const HeadIndex& first, Index count) {
   const std::string name = "L" + std::to_string(first.layer) + "H" + std::to_string(first.head);
   return count == 1 ? name : name + "-" + std::to_string(first.head + count - 1);
 }
 
-std::vector<HeadIndex> parse_heads(std::string_view what, const std::string& text,
-                                   std::int64_t layers, std::int64_t heads) {
+std::vector<HeadIndex> parse_heads(std::string_view what, const std::string& text, Index layers,
+                                   Index heads) {
   return parse_list(what, text, [&](const std::string& word) {
     const std::optional<HeadIndex> head = read_head(word);
     heed::check<autograd::ValueError>(head.has_value(), what, "'", word,
@@ -40,8 +40,8 @@ std::string component_name(const Component& c) {
                                     : "L" + std::to_string(c.layer) + "MLP";
 }
 
-void check_component(std::string_view what, const Component& c, std::int64_t layers,
-                     std::int64_t heads, bool mlp) {
+void check_component(std::string_view what, const Component& c, Index layers, Index heads,
+                     bool mlp) {
   if (c.kind == Component::kHead)
     heed::check<autograd::ValueError>(
         c.layer >= 0 && c.layer < layers && c.head >= 0 && c.head < heads, what, "'",
@@ -55,8 +55,8 @@ void check_component(std::string_view what, const Component& c, std::int64_t lay
                                     component_name(Component::mlp(layers - 1)));
 }
 
-Component parse_component(std::string_view what, const std::string& text, std::int64_t layers,
-                          std::int64_t heads, bool mlp) {
+Component parse_component(std::string_view what, const std::string& text, Index layers, Index heads,
+                          bool mlp) {
   std::optional<Component> c;
   if (text == "embed") c = Component();
   if (const std::optional<HeadIndex> head = read_head(text)) c = *head;
@@ -71,22 +71,22 @@ Component parse_component(std::string_view what, const std::string& text, std::i
 }
 
 std::vector<Component> parse_components(std::string_view what, const std::string& text,
-                                        std::int64_t layers, std::int64_t heads, bool mlp) {
+                                        Index layers, Index heads, bool mlp) {
   return parse_list(what, text, [&](const std::string& word) {
     return parse_component(what, word, layers, heads, mlp);
   });
 }
 
-std::vector<HeadIndex> all_heads(std::int64_t layers, std::int64_t heads) {
+std::vector<HeadIndex> all_heads(Index layers, Index heads) {
   std::vector<HeadIndex> all;
-  for (std::int64_t layer = 0; layer < layers; ++layer)
-    for (std::int64_t head = 0; head < heads; ++head) all.push_back({layer, head});
+  for (Index layer = 0; layer < layers; ++layer)
+    for (Index head = 0; head < heads; ++head) all.push_back({layer, head});
   return all;
 }
 
-std::string block_name(std::int64_t layer) { return "blocks." + std::to_string(layer); }
+std::string block_name(Index layer) { return "blocks." + std::to_string(layer); }
 
-std::string block_site(std::int64_t layer, std::string_view site) {
+std::string block_site(Index layer, std::string_view site) {
   return block_name(layer) + "." + std::string(site);
 }
 

@@ -20,10 +20,9 @@ Tensor dropped(const Tensor& x, double p, const ForwardContext& ctx) {
 // Returns the number of tokens in ctx.cache, or 0 without a cache. Throws ValueError if the cache
 // does not fit the model, if it has no space for n more tokens, or if it has dropped tokens and the
 // positions are not relative.
-std::int64_t cached_tokens(const Transformer::Options& o, std::int64_t n,
-                           const ForwardContext& ctx) {
+Index cached_tokens(const Transformer::Options& o, Index n, const ForwardContext& ctx) {
   if (!ctx.cache) return 0;
-  const std::int64_t cached = ctx.cache->length(), layers = ctx.cache->options().layers;
+  const Index cached = ctx.cache->length(), layers = ctx.cache->options().layers;
   check<ValueError>(layers == o.layers, "Transformer", "has ", o.layers,
                     " layers, but its KV cache has ", layers,
                     "; create the cache with model.cache(batch)");
@@ -41,7 +40,7 @@ void check_positions(const KeepMask& keep) {
   if (!mask.defined() || mask.rank() < 4 || mask.size(0) < 2) return;
   const Tensor first = argmax(to(any(mask, {1, 2}), float32), -1);  // [B], the first key
   const auto firsts = first.to_vector<std::int64_t>();
-  for (const std::int64_t n : firsts)
+  for (const Index n : firsts)
     check<ValueError>(n == firsts[0], "Transformer", "the keep-mask leaves out ", firsts[0],
                       " keys at the start of one sequence and ", n,
                       " of another (left padding), "
@@ -51,7 +50,7 @@ void check_positions(const KeepMask& keep) {
 
 // Returns true if the probe uses the stream after attention in this block, or a site that is
 // computed from it. Sites have all positions, so the MLP must then run at all positions.
-bool uses_stream_after_attention(const ForwardContext& ctx, std::int64_t layer) {
+bool uses_stream_after_attention(const ForwardContext& ctx, Index layer) {
   constexpr std::string_view kSites[] = {"hook_resid_mid", "hook_mlp_out", "hook_resid_post"};
   return ctx.probe && std::ranges::any_of(kSites, [&](std::string_view site) {
            return ctx.probe->uses(block_site(layer, site));
@@ -68,11 +67,11 @@ std::optional<Norm> norm_of(const TransformerOptions& o) {
 
 }  // namespace
 
-Tensor sinusoidal_positions(std::int64_t count, std::int64_t dim, DType dtype) {
+Tensor sinusoidal_positions(Index count, Index dim, DType dtype) {
   const Tensor table = empty({count, dim}, float64);
   double* out = table.mutable_data<double>();
-  for (std::int64_t p = 0; p < count; ++p)
-    for (std::int64_t c = 0; c < dim; ++c) {
+  for (Index p = 0; p < count; ++p)
+    for (Index c = 0; c < dim; ++c) {
       const double angle = double(p) / std::pow(10000, double(c / 2 * 2) / double(dim));
       *out++ = c % 2 == 0 ? std::sin(angle) : std::cos(angle);
     }
@@ -80,7 +79,7 @@ Tensor sinusoidal_positions(std::int64_t count, std::int64_t dim, DType dtype) {
 }
 
 TransformerOptions TransformerOptions::checked() const {
-  const auto in_range = [](std::string_view option, std::int64_t value, std::int64_t most) {
+  const auto in_range = [](std::string_view option, Index value, Index most) {
     check<ValueError>(value >= 1 && value <= most, "Transformer", "needs `", option, "` from 1 to ",
                       most, ", got ", value);
   };
@@ -107,10 +106,10 @@ TransformerOptions TransformerOptions::checked() const {
 
 Block::Block(const Options& o, Generator& g)
     : norm(o.norm), ln1(norm_of(o)), ln2(o.mlp ? norm_of(o) : std::nullopt), attn(o.attention, g) {
-  const std::int64_t d_model = o.attention.d_model;
+  const Index d_model = o.attention.d_model;
   if (o.mlp)
     mlp.emplace(MLP::Options{.dim = d_model,
-                             .hidden = std::int64_t(std::round(o.mlp_ratio * double(d_model))),
+                             .hidden = Index(std::round(o.mlp_ratio * double(d_model))),
                              .activation = o.activation,
                              .bias = o.attention.bias,
                              .dtype = o.attention.dtype},
@@ -149,13 +148,13 @@ Transformer::Transformer(const Options& given, Generator& g)
            .dtype = options.attention.dtype},
           g) {
   const Options& o = options;
-  const std::int64_t d_model = o.attention.d_model;
+  const Index d_model = o.attention.d_model;
   const DType dtype = o.attention.dtype;
   if (o.positions == Positions::kLearned)
     pos.emplace(Embedding::Options{.count = o.context, .dim = d_model, .dtype = dtype}, g);
   if (o.positions == Positions::kSinusoidal)
     sinusoid = sinusoidal_positions(o.context, d_model, dtype);
-  for (std::int64_t i = 0; i < o.layers; ++i) blocks.emplace_back(o, g);
+  for (Index i = 0; i < o.layers; ++i) blocks.emplace_back(o, g);
   if (o.norm == NormPlacement::kPre) ln = norm_of(o);
   if (!o.tied)
     head.emplace(Linear::Options{.in = d_model, .out = o.classes, .bias = false, .dtype = dtype},
@@ -169,7 +168,7 @@ std::string Block::parameter_name(std::string_view attention) {
   return "attn." + std::string(attention);
 }
 
-void extend_context(Transformer& model, std::int64_t context) {
+void extend_context(Transformer& model, Index context) {
   TransformerOptions longer = model.options;
   if (context <= longer.context) return;
   check<ValueError>(!model.pos, "`context`", "the learned positions of the model end at ",
@@ -182,7 +181,7 @@ void extend_context(Transformer& model, std::int64_t context) {
   model.options = longer;
 }
 
-KVCache Transformer::cache(std::int64_t batch) const {
+KVCache Transformer::cache(Index batch) const {
   const MultiHeadAttention::Options& o = options.attention;
   return KVCache({.layers = options.layers,
                   .batch = batch,
@@ -204,7 +203,7 @@ Tensor Transformer::forward_embedded(const Tensor& embedded, const ForwardContex
             embedded.size(2) == options.attention.d_model,
         "Transformer", "needs embeddings [B, T <= ", options.context, ", ",
         options.attention.d_model, "], got ", embedded.shape());
-  const std::int64_t n = embedded.size(1), first = cached_tokens(options, n, ctx);
+  const Index n = embedded.size(1), first = cached_tokens(options, n, ctx);
   if (pos || sinusoid.defined()) check_positions(ctx.keep);
   Tensor x = embedded;  // [B, T, d_model]
   if (pos) x = x + slice(pos->weight, 0, first, first + n);
@@ -212,21 +211,21 @@ Tensor Transformer::forward_embedded(const Tensor& embedded, const ForwardContex
   return forward_from(0, dropped(x, options.attention.dropout, ctx), ctx);
 }
 
-Tensor Transformer::forward_from(std::int64_t layer, const Tensor& stream,
+Tensor Transformer::forward_from(Index layer, const Tensor& stream,
                                  const ForwardContext& ctx) const {
   check<ValueError>(layer >= 0 && layer <= std::ssize(blocks), "Transformer", "has ", blocks.size(),
                     " blocks, got block ", layer);
   check<ValueError>(!ctx.cache || layer == 0, "Transformer",
                     "a KV cache needs a pass through all blocks, got a pass from block ", layer);
-  const std::int64_t n = stream.size(1), first = ctx.cache ? ctx.cache->length() : 0;
+  const Index n = stream.size(1), first = ctx.cache ? ctx.cache->length() : 0;
   ForwardContext inner = ctx;
   if (options.positions == Positions::kAlibi)
     inner.bias =
         ctx.bias + ScoreBias::alibi(options.attention.heads, n, first + n, options.attention.dtype);
-  const std::int64_t last = std::ssize(blocks) - 1;
+  const Index last = std::ssize(blocks) - 1;
   const bool select_in_block = layer <= last && !uses_stream_after_attention(ctx, last);
   Tensor x = stream;
-  for (std::int64_t i = layer; i <= last; ++i) {
+  for (Index i = layer; i <= last; ++i) {
     const std::string name = block_name(i);
     const NameScope scope(name);
     inner.logits_at = i == last && select_in_block ? ctx.logits_at : Tensor();

@@ -32,14 +32,14 @@ inline constexpr auto kEnumNames<Positions> = std::to_array({"learned", "sinusoi
 
 /// Returns a table of shape [count, dim] and dtype float32 or float64 (Vaswani et al. 2017, section
 /// 3.5). In row p, columns 2i and 2i + 1 contain sin and cos of p / 10000^(2i / dim).
-Tensor sinusoidal_positions(std::int64_t count, std::int64_t dim, DType dtype = float32);
+Tensor sinusoidal_positions(Index count, Index dim, DType dtype = float32);
 
 /// Options of a Transformer and of its blocks.
 struct TransformerOptions {
-  std::int64_t vocab = 0;     ///< number of different input tokens; must be set
-  std::int64_t classes = 0;   ///< number of output classes; 0 means vocab
-  std::int64_t layers = 2;    ///< number of blocks
-  std::int64_t context = 64;  ///< context length, which is the largest number of tokens T
+  Index vocab = 0;     ///< number of different input tokens; must be set
+  Index classes = 0;   ///< number of output classes; 0 means vocab
+  Index layers = 2;    ///< number of blocks
+  Index context = 64;  ///< context length, which is the largest number of tokens T
   /// Options of the attention in every block. Some of them apply to the whole model: d_model and
   /// dtype are those of all layers, and bias is also used for the MLPs. Dropout is also applied to
   /// the embeddings and to the output of each sublayer. checked() sets `causal` to true, and `rope`
@@ -140,16 +140,16 @@ struct Transformer : Module {
   /// with a change in this block or a later one can start here from the stream of an unchanged run.
   /// It reaches only the sites of these blocks. In all other respects it works like forward().
   /// Throws ValueError for a negative layer or one above the number of layers.
-  Tensor forward_from(std::int64_t layer, const Tensor& x, const ForwardContext& ctx = {}) const;
+  Tensor forward_from(Index layer, const Tensor& x, const ForwardContext& ctx = {}) const;
   /// Returns an empty cache for `batch` sequences of at most `context` tokens. Throws
   /// ShapeError for a negative size.
-  KVCache cache(std::int64_t batch = 1) const;
+  KVCache cache(Index batch = 1) const;
   /// Calls f(name, child) for all child modules, in the order tok, pos, blocks, ln, head.
   template <class F>
   void visit(F&& f) {
     f("tok", tok);
     if (pos) f("pos", *pos);
-    for (std::size_t i = 0; i < blocks.size(); ++i) f(block_name(std::int64_t(i)), blocks[i]);
+    for (std::size_t i = 0; i < blocks.size(); ++i) f(block_name(Index(i)), blocks[i]);
     if (ln) f("ln", *ln);
     if (head) f("head", *head);
   }
@@ -159,6 +159,6 @@ struct Transformer : Module {
 /// table of sinusoidal positions gets more rows. Throws ValueError, and leaves the model unchanged,
 /// if its positions are learned, because it has no weights for further positions, or if `context`
 /// is out of range.
-void extend_context(Transformer& model, std::int64_t context);
+void extend_context(Transformer& model, Index context);
 
 }  // namespace heed::nn

@@ -235,7 +235,7 @@ std::vector<NamedTensor> views(const Transformer& model, WeightNames names) {
 bool is_own_table(const NamedTensor& t, const O& o) {
   const Tensor x = to(t.tensor, float64);
   if (x.numel() == 0) return true;
-  const std::int64_t rows = x.rank() < 2 ? 0 : x.size(-2), half = o.attention.d_head / 2;
+  const Index rows = x.rank() < 2 ? 0 : x.size(-2), half = o.attention.d_head / 2;
   const bool is_rotary = t.name.find("rotary_") != std::string::npos;
   if (x.numel() != rows * (is_rotary ? 2 * half : rows)) return false;
   if (is_rotary && o.positions != Positions::kRope) return false;

@@ -17,7 +17,7 @@ using namespace autograd;
 
 namespace {
 
-constexpr std::int64_t kGrain = 1 << 13;  // elements per chunk
+constexpr Index kGrain = 1 << 13;  // elements per chunk
 
 }  // namespace
 
@@ -47,8 +47,8 @@ Optimizer::Optimizer(std::string_view name, const std::vector<ParameterGroup>& g
       Slot slot{p, group.weight_decay, zeros({}, int64), {}};
       for (std::size_t i = 0; i < buffer_names_.size(); ++i)
         slot.buffers.push_back(zeros_like(p.tensor));
-      const std::int64_t n = p.tensor.numel();
-      for (std::int64_t begin = 0; begin < n; begin += kGrain)
+      const Index n = p.tensor.numel();
+      for (Index begin = 0; begin < n; begin += kGrain)
         chunks_.push_back({slots_.size(), begin, std::min(begin + kGrain, n)});
       slots_.push_back(std::move(slot));
     }
@@ -57,8 +57,8 @@ Optimizer::Optimizer(std::string_view name, const std::vector<ParameterGroup>& g
 
 template <class F>
 void Optimizer::for_each_chunk(F f) {
-  parallel_for(std::int64_t(chunks_.size()), 1, [&](std::int64_t first, std::int64_t last) {
-    for (std::int64_t i = first; i < last; ++i) {
+  parallel_for(Index(chunks_.size()), 1, [&](Index first, Index last) {
+    for (Index i = first; i < last; ++i) {
       Chunk& c = chunks_[std::size_t(i)];
       if (slots_[c.slot].grad.defined()) f(slots_[c.slot], c);
     }
@@ -202,8 +202,7 @@ SGD::SGD(const std::vector<ParameterGroup>& groups, const SGDOptions& options)
                     "needs momentum in [0, 1), got ", options.momentum);
 }
 
-void SGD::update(const Slot& slot, std::int64_t begin, std::int64_t end, double lr,
-                 double grad_scale) const {
+void SGD::update(const Slot& slot, Index begin, Index end, double lr, double grad_scale) const {
   const Tensor& parameter = slot.parameter.tensor;
   dispatch_parameter(parameter, [&]<class T> {
     T* p = parameter.mutable_data<T>();
@@ -211,7 +210,7 @@ void SGD::update(const Slot& slot, std::int64_t begin, std::int64_t end, double 
     T* b = slot.buffers.empty() ? nullptr : slot.buffers[0].mutable_data<T>();
     const T rate = T(lr), decay = T(slot.weight_decay), momentum = T(options_.momentum);
     const T scale = T(grad_scale);
-    for (std::int64_t i = begin; i < end; ++i) {
+    for (Index i = begin; i < end; ++i) {
       T d = g[i] * scale + decay * p[i];
       if (b) d = b[i] = momentum * b[i] + d;
       p[i] -= rate * d;
@@ -233,8 +232,7 @@ AdamW::AdamW(const std::vector<ParameterGroup>& groups, const AdamWOptions& opti
                         name, "; needs 0 or at least 1e-37");
 }
 
-void AdamW::update(const Slot& slot, std::int64_t begin, std::int64_t end, double lr,
-                   double grad_scale) const {
+void AdamW::update(const Slot& slot, Index begin, Index end, double lr, double grad_scale) const {
   const auto t = double(*slot.step.data<std::int64_t>());
   const kernels::AdamWStep step{.beta1 = options_.beta1,
                                 .beta2 = options_.beta2,

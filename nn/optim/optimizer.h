@@ -86,14 +86,14 @@ class Optimizer {
   /// Updates the elements [begin, end) of one parameter and of its buffers. The update must use
   /// slot.grad times grad_scale as the gradient. The function must not throw. It is called from
   /// several threads, for disjoint ranges.
-  virtual void update(const Slot& slot, std::int64_t begin, std::int64_t end, double lr,
+  virtual void update(const Slot& slot, Index begin, Index end, double lr,
                       double grad_scale) const = 0;
 
  private:
   // Range of elements of one parameter, which is the unit of parallel work.
   struct Chunk {
     std::size_t slot;
-    std::int64_t begin, end;
+    Index begin, end;
     double grad_squares = 0;  // sum of squares of the gradient
     double squares = 0;       // that of the parameter; if measure() computed it, also of buffers
   };
@@ -131,7 +131,7 @@ class SGD final : public Optimizer {
   explicit SGD(const std::vector<ParameterGroup>& groups, const SGDOptions& options = {});
 
  private:
-  void update(const Slot& slot, std::int64_t begin, std::int64_t end, double lr,
+  void update(const Slot& slot, Index begin, Index end, double lr,
               double grad_scale) const override;
   SGDOptions options_;
 };
@@ -158,7 +158,7 @@ class AdamW final : public Optimizer {
   explicit AdamW(const std::vector<ParameterGroup>& groups, const AdamWOptions& options = {});
 
  private:
-  void update(const Slot& slot, std::int64_t begin, std::int64_t end, double lr,
+  void update(const Slot& slot, Index begin, Index end, double lr,
               double grad_scale) const override;
   AdamWOptions options_;
 };

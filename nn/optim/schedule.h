@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdint>
 #include <numbers>
 
 #include "nn/io/enum_names.h"
@@ -37,16 +36,16 @@ struct Schedule {
   Decay decay = Decay::kConstant;  ///< course of the rate after the warm-up
   double lr = 1e-3;                ///< largest rate, reached at the end of the warm-up
   double min_lr = 0;               ///< rate at the end of the decay
-  std::int64_t warmup_steps = 0;   ///< length of the warm-up in steps
-  std::int64_t total_steps = 0;    ///< step at which the decay ends; unused with kConstant
-  std::int64_t decay_steps = 0;    ///< length of the decay in steps; only with kWsd
+  Index warmup_steps = 0;          ///< length of the warm-up in steps
+  Index total_steps = 0;           ///< step at which the decay ends; unused with kConstant
+  Index decay_steps = 0;           ///< length of the decay in steps; only with kWsd
 
   /// Returns the learning rate of update `step`.
-  double lr_at(std::int64_t step) const {
+  double lr_at(Index step) const {
     if (step < warmup_steps) return lr * double(step + 1) / double(warmup_steps + 1);
     if (decay == Decay::kConstant) return lr;
     if (step >= total_steps) return min_lr;
-    const std::int64_t start =
+    const Index start =
         decay == Decay::kWsd ? std::max(warmup_steps, total_steps - decay_steps) : warmup_steps;
     if (step < start) return lr;
     const double r = double(step - start) / double(total_steps - start);

@@ -131,7 +131,7 @@ TEST_CASE("errors of attention and of its masks") {
   CHECK_THROWS_WITH(KeepMask(a),
                     "KeepMask: needs bool8 (true = may attend), got float32; compare "
                     "first, as in ne(mask, 0)");
-  CHECK_THROWS_WITH(KeepMask::padding(std::vector<std::int64_t>{2, 5}, 4),
+  CHECK_THROWS_WITH(KeepMask::padding(std::vector<Index>{2, 5}, 4),
                     "KeepMask::padding: length 5 of sequence 1 is outside 0 to 4");
   CHECK_THROWS_AS(!KeepMask(), ValueError);
   CHECK_THROWS_WITH(KeepMask::sliding_window(2, 2, 0),

@@ -7,7 +7,7 @@ using namespace heed::autograd;
 
 namespace heed::exercises {
 
-Tensor attention_scores(const Tensor& q, const Tensor& k, std::int64_t /*d_model*/) {
+Tensor attention_scores(const Tensor& q, const Tensor& k, Index /*d_model*/) {
   return matmul(q, mT(k)) / std::sqrt(double(q.size(-1)));
 }
 

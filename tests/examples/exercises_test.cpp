@@ -21,15 +21,15 @@ struct Student {
     return reshape(z, {z.size(0), z.size(1), z.size(2) * z.size(3)});
   };
 
-  static Step by_mask(std::int64_t diagonal, double fill) {
+  static Step by_mask(Index diagonal, double fill) {
     return [=](const Tensor& s) {
-      const std::int64_t n = s.size(-1);
+      const Index n = s.size(-1);
       return masked_fill(s, gt(triu(ones({n, n}), 1 + diagonal), 0.0), fill);
     };
   }
-  static Step keep_later(std::int64_t from) {  // masks keys below the diagonal `from`
+  static Step keep_later(Index from) {  // masks keys below the diagonal `from`
     return [=](const Tensor& s) {
-      const std::int64_t n = s.size(-1);
+      const Index n = s.size(-1);
       return masked_fill(s, gt(tril(ones({n, n}), from - 1), 0.0), -kInf);
     };
   }
@@ -65,9 +65,7 @@ const Student::Step kWithoutPermute = [](const Tensor& z) {
 std::vector<Mistaken> wrong_students() {
   using enum Mistake;
   const Student::Step by_model = [](const Tensor& s) { return s / std::sqrt(6.0); };
-  const auto over = [](std::int64_t axis) {
-    return [axis](const Tensor& s) { return softmax(s, axis); };
-  };
+  const auto over = [](Index axis) { return [axis](const Tensor& s) { return softmax(s, axis); }; };
   const Student::Step swapped = [](const Tensor& z) {
     return reshape(flip(z, 2), {z.size(0), z.size(1), z.size(2) * z.size(3)});
   };

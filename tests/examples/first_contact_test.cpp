@@ -85,12 +85,12 @@ void check_continues(const Trainer& trainer, const std::string& prompt, double p
   REQUIRE(period < prompt.size());  // otherwise no block is repeated
   const auto ids = trainer.task->prompt(prompt).inputs.to_vector<std::int64_t>();
   const auto room = trainer.task->info().context + 1 - std::ssize(ids);
-  const std::int64_t count = std::min<std::int64_t>(40, room);
+  const Index count = std::min<Index>(40, room);
   std::string right, got;
   for (std::size_t i = prompt.size(); std::ssize(right) < count; ++i) right += prompt[i % period];
   Generator g(1);
-  std::vector<std::int64_t> all = ids;
-  generate(trainer.model, ids, count, {.greedy = true}, g, [&](std::int64_t id) {
+  std::vector<Index> all = ids;
+  generate(trainer.model, ids, count, {.greedy = true}, g, [&](Index id) {
     got += trainer.task->info().vocabulary.label(id);
     all.push_back(id);
     return true;
@@ -115,7 +115,7 @@ TEST_CASE("the tour of tools/heed/study/README.md gives the stated results") {
                             std::regex("heed study \\S+ --prompt ([a-z]+) --corrupt ([a-z]+) --of "
                                        "diff:([a-z])-([a-z])")));
   const std::string prompt = match[1];
-  const auto last = std::int64_t(prompt.size()), before = last - std::int64_t(period_of(prompt));
+  const auto last = Index(prompt.size()), before = last - Index(period_of(prompt));
   const Batch clean = trainer.task->prompt(prompt), corrupt = trainer.task->prompt(match[2]);
   const Objective lead{Objective::kDifference,
                        spelling.encode(match.str(3))[0],
@@ -178,34 +178,33 @@ TEST_CASE("the loss, optimum and accuracy in README.md are those of its run") {
 TEST_CASE("README.md describes the heads in its picture correctly for every row") {
   const SafeTensors stored = load_safetensors(HEED_SOURCE_DIR "/examples/induction.safetensors");
   const Json tokens = Json::parse(stored.metadata.at("labels"));
-  const auto same_token = [&](std::int64_t i, std::int64_t j) {
+  const auto same_token = [&](Index i, Index j) {
     return tokens.items()[std::size_t(i)].text() == tokens.items()[std::size_t(j)].text();
   };
-  const auto pattern = [&](const char* name, std::int64_t head) {
+  const auto pattern = [&](const char* name, Index head) {
     return select(select(stored.find(name), 0, 0), 0, head);  // [Tq, Tk]
   };
   // Returns the weight of the last `count` keys up to the query, summed over these keys and
   // averaged over the queries begin to end - 1, for a head of layer 0.
-  const auto recent = [&](std::int64_t head, std::int64_t count, std::int64_t begin,
-                          std::int64_t end) {
+  const auto recent = [&](Index head, Index count, Index begin, Index end) {
     const Tensor rows = pattern("blocks.0.attn.hook_pattern", head);
     double total = 0;
-    for (std::int64_t i = begin; i < end; ++i)
-      for (std::int64_t j = i - count + 1; j <= i; ++j) total += rows.at({i, j});
+    for (Index i = begin; i < end; ++i)
+      for (Index j = i - count + 1; j <= i; ++j) total += rows.at({i, j});
     return total / double(end - begin);
   };
   const Tensor previous = pattern("blocks.0.attn.hook_pattern", 0);
-  std::int64_t largest = 0;
-  for (std::int64_t i = 1; i < previous.size(0); ++i)
+  Index largest = 0;
+  for (Index i = 1; i < previous.size(0); ++i)
     largest += argmax(select(previous, 0, i), 0).item() == double(i - 1);
   CHECK(largest >= previous.size(0) - 2);  // "L0H0 ... mostly to the previous token"
   CHECK(recent(1, 2, 1, 17) > 0.6);        // "L0H1 attends to nearby tokens at first"
   CHECK(recent(1, 2, 33, 48) < 0.2);       // "and to many tokens later"
-  for (const std::int64_t head : {0, 1}) {
+  for (const Index head : {0, 1}) {
     const Tensor rows = pattern("blocks.1.attn.hook_pattern", head);
-    for (std::int64_t i = 0; i < rows.size(0); ++i) {
+    for (Index i = 0; i < rows.size(0); ++i) {
       double after_copies = 0, first_two = 0;
-      for (std::int64_t j = 0; j <= i; ++j) {
+      for (Index j = 0; j <= i; ++j) {
         const double weight = rows.at({i, j});
         if (j < 2) first_two += weight;
         if (j > 0 && j - 1 < i && same_token(j - 1, i)) after_copies += weight;
@@ -214,7 +213,7 @@ TEST_CASE("README.md describes the heads in its picture correctly for every row"
       // "In the first block, L1H0 and L1H1 attend to the first two positions ... From the second
       // block on, they attend to the tokens that followed earlier copies of the query's token."
       const bool again = i >= 2 && [&] {
-        for (std::int64_t j = 1; j < i; ++j)
+        for (Index j = 1; j < i; ++j)
           if (same_token(j, i)) return true;
         return false;
       }();
@@ -231,7 +230,7 @@ TEST_CASE("the gradients that README.md describes are those of the induction cir
   REQUIRE(std::regex_search(
       text, command, std::regex("heed study \\S+ --prompt ([a-z]+) --of diff:([a-z])-([a-z])")));
   const std::string prompt = command[1];
-  const auto last = std::int64_t(prompt.size()), before = last - std::int64_t(period_of(prompt));
+  const auto last = Index(prompt.size()), before = last - Index(period_of(prompt));
   CHECK(prompt[std::size_t(before)] == command.str(2)[0]);
   const Study s = study(trainer.model, trainer.task->prompt(prompt),
                         {.kind = Objective::kDifference,
@@ -239,13 +238,13 @@ TEST_CASE("the gradients that README.md describes are those of the induction cir
                          .b = spelling.encode(command.str(3))[0],
                          .positions = {last}});
   CHECK(s.value > 0);
-  const auto gradient_row = [&](std::size_t layer, std::int64_t head, std::int64_t query) {
+  const auto gradient_row = [&](std::size_t layer, Index head, Index query) {
     return select(select(select(s.layers[layer].scores_grad, 0, 0), 0, head), 0, query);
   };
   // "In the last row, a higher score on c would raise L most in both heads of layer 1 ... A higher
   // score on `^` would lower L most. In row c, a higher score on b ... would raise L most in both
   // heads of layer 0."
-  for (const std::int64_t head : {0, 1}) {
+  for (const Index head : {0, 1}) {
     INFO("head " << head);
     CHECK(argmax(gradient_row(1, head, last), 0).item() == double(before + 1));
     CHECK(argmax(-gradient_row(1, head, last), 0).item() == 0);

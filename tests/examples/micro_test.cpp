@@ -20,7 +20,7 @@ template <class F>
 std::vector<Tensor> in_order_of_micro(const Transformer& model, F f) {
   std::vector<Tensor> list = {f(model.tok.weight), f(model.pos->weight)};
   for (const Block& block : model.blocks)
-    for (std::int64_t head = 0; head < block.attn.options.heads; ++head) {
+    for (Index head = 0; head < block.attn.options.heads; ++head) {
       AttentionWeights w = block.attn.weights;
       w.visit([&](std::string_view, Tensor& x) {
         if (x.defined()) x = f(x);
@@ -49,7 +49,7 @@ RunConfig config_of_micro() {
 
 std::vector<micro::Sequence> to_micro(const Batch& batch) {
   std::vector<micro::Sequence> sequences;
-  for (std::int64_t b = 0; b < batch.inputs.size(0); ++b) {
+  for (Index b = 0; b < batch.inputs.size(0); ++b) {
     const auto row = [b](const Tensor& x) {
       const auto ids = contiguous(select(x, 0, b)).to_vector<std::int64_t>();
       return std::vector<std::size_t>(ids.begin(), ids.end());
@@ -72,7 +72,7 @@ TEST_CASE("the losses and gradients of micro.cpp are those of heed, for 20 steps
   REQUIRE(weights.size() == model.parameters.size());
   for (std::size_t k = 0; k < weights.size(); ++k) {
     micro::Matrix& value = model.parameters[k]->value;
-    REQUIRE(weights[k].shape() == Shape{std::int64_t(value.rows), std::int64_t(value.cols)});
+    REQUIRE(weights[k].shape() == Shape{Index(value.rows), Index(value.cols)});
     value.data = contiguous(weights[k]).to_vector<double>();
   }
   micro::AdamW optimizer(model.parameters);

@@ -57,7 +57,7 @@ std::pair<std::string, std::string> first_line(std::string_view text) {
 
 void use_vocabulary(const lab::Vocabulary& vocabulary, const std::string& text) {
   static_cast<void>(vocabulary.summary());
-  for (std::int64_t id = 0; id < vocabulary.size(); ++id) static_cast<void>(vocabulary.label(id));
+  for (Index id = 0; id < vocabulary.size(); ++id) static_cast<void>(vocabulary.label(id));
   try_to([&] {
     require(vocabulary.decode(vocabulary.encode(text)) == text, "a decoded text is different");
   });
@@ -89,7 +89,7 @@ void objective_of(std::string_view text) {
   info.classes = 7;  // the newline is not predicted
   const lab::Objective o = lab::Objective(parse_objective(of, at, info, 9));
   static_cast<void>(objective_text(o, info));
-  for (const std::int64_t p : o.positions) require(p >= 0 && p < 9, "a position is out of range");
+  for (const Index p : o.positions) require(p >= 0 && p < 9, "a position is out of range");
   require(std::min(o.a, o.b) >= 0 && std::max(o.a, o.b) < 7, "a token is out of range");
 }
 

@@ -25,8 +25,8 @@ struct Call {
   Tensor arranged(std::size_t i) const {
     return axes[i].rank() == 0 ? inputs[i] : permute(inputs[i], axes[i]);
   }
-  std::int64_t tq() const { return scores[scores.rank() - 2]; }
-  std::int64_t tk() const { return scores.back(); }
+  Index tq() const { return scores[scores.rank() - 2]; }
+  Index tk() const { return scores.back(); }
   /// Returns true if the fused kernel supports the call. It does not if v has leading axes that q
   /// and k do not have, if an input is empty, or if fully masked rows get uniform weights.
   bool fits_kernel() const {
@@ -56,16 +56,15 @@ struct Call {
 };
 
 /// Returns the shape [lead..., rows, columns].
-inline Shape with_rows(Shape lead, std::int64_t rows, std::int64_t columns) {
+inline Shape with_rows(Shape lead, Index rows, Index columns) {
   lead.push_back(rows), lead.push_back(columns);
   return lead;
 }
 
 /// Returns a call with contiguous q, k and v, which have the leading axes `lead`. If the shape
 /// `bias` has axes, the call has a bias of this shape.
-inline Call plain_call(const Shape& lead, std::int64_t tq, std::int64_t tk, std::int64_t d,
-                       std::int64_t dv, const AttentionOptions& options, const Shape& bias,
-                       Generator& g) {
+inline Call plain_call(const Shape& lead, Index tq, Index tk, Index d, Index dv,
+                       const AttentionOptions& options, const Shape& bias, Generator& g) {
   Call c{
       .scores = with_rows(lead, tq, tk), .inputs = {}, .axes = {}, .options = options, .text = {}};
   std::vector<Shape> shapes = {with_rows(lead, tq, d), with_rows(lead, tk, d),
@@ -86,7 +85,7 @@ T pick(std::mt19937& random, std::initializer_list<T> from) {
 /// Returns a random call. Most sizes are at most 64: multiples of a SIMD vector, and sizes between
 /// these. Some are larger than the kernel's block of keys (384) or its chunk of queries (96).
 inline Call draw_call(std::mt19937& random) {
-  using I = std::int64_t;
+  using I = Index;
   const auto one_in = [&](unsigned n) { return random() % n == 0; };
   const auto length = [&] { return pick<I>(random, {1, 2, 3, 5, 7, 16, 33, 48, 49}); };
   const auto width = [&] { return pick<I>(random, {1, 2, 3, 5, 8, 16, 17, 33, 64}); };
@@ -205,7 +204,7 @@ inline Call draw_call(std::mt19937& random) {
 inline Tensor by_einsum(const Call& c, const Tensor& q_in, const Tensor& k_in, const Tensor& v_in,
                         const AttentionOptions& o) {
   const Shape lead = c.scores.sub(0, c.scores.rank() - 2);
-  const std::int64_t tq = c.tq(), tk = c.tk();
+  const Index tq = c.tq(), tk = c.tk();
   const auto heads = [&](const Tensor& x) {  // [product of leading axes, T, d]
     return reshape(expand(x, with_rows(lead, x.size(-2), x.size(-1))),
                    {lead.numel(), x.size(-2), x.size(-1)});

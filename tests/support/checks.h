@@ -23,8 +23,8 @@ inline GradcheckOptions only_by(Oracle oracle, int order = 1) {
 }
 
 /// Returns the number of elements of all inputs.
-inline std::int64_t input_elements(const Sample& s) {
-  std::int64_t n = 0;
+inline Index input_elements(const Sample& s) {
+  Index n = 0;
   for (const Tensor& x : s.inputs) n += x.numel();
   return n;
 }

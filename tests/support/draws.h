@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "autograd/base/index.h"
 #include "autograd/tensor/random.h"
 
 namespace heed::testing {
@@ -26,15 +27,14 @@ std::vector<T> normal(Generator& g, std::size_t n, double mean = 0, double std_d
   return out;
 }
 
-inline std::vector<std::int64_t> randint(Generator& g, std::size_t n, std::int64_t lo,
-                                         std::int64_t hi) {
-  std::vector<std::int64_t> out(n);
+inline std::vector<Index> randint(Generator& g, std::size_t n, Index lo, Index hi) {
+  std::vector<Index> out(n);
   g.randint(out, lo, hi);
   return out;
 }
 
-inline std::vector<std::int64_t> randperm(Generator& g, std::size_t n) {
-  std::vector<std::int64_t> out(n);
+inline std::vector<Index> randperm(Generator& g, std::size_t n) {
+  std::vector<Index> out(n);
   g.randperm(out);
   return out;
 }

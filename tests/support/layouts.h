@@ -57,9 +57,9 @@ inline Tensor leaf(std::initializer_list<double> v) { return tensor(v, float64).
 /// larger shape. Returns the row-major position in `shape` of the element that is broadcast to
 /// `index`.
 inline std::size_t place(const Dims& index, const Shape& shape) {
-  std::int64_t flat = 0;
+  Index flat = 0;
   for (int i = 0; i < shape.rank(); ++i) {
-    const std::int64_t at = index[index.rank() - shape.rank() + i];
+    const Index at = index[index.rank() - shape.rank() + i];
     flat = flat * shape[i] + (shape[i] == 1 ? 0 : at);
   }
   return std::size_t(flat);

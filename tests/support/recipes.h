@@ -62,7 +62,7 @@ inline Trained trained(const RunConfig& config, const Goal& goal = {}) {
 /// number of seeds. tools/test sets HEED_SEEDS=1, and `ctest -L tasks` does not set it.
 inline std::vector<std::int64_t> seeds_to(std::int64_t count) {
   const char* most = std::getenv("HEED_SEEDS");
-  if (most) count = std::clamp<std::int64_t>(std::stoll(most), 1, count);
+  if (most) count = std::clamp<Index>(std::stoll(most), 1, count);
   std::vector<std::int64_t> seeds;
   for (std::int64_t seed = 1; seed <= count; ++seed) seeds.push_back(seed);
   return seeds;

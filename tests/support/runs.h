@@ -27,12 +27,12 @@ class FixedBatch : public Task {
 
  private:
   Sequence draw(Generator&) const override { return batch_[0]; }
-  std::vector<Sequence> draw_batch(std::int64_t, Generator&) const override { return batch_; }
+  std::vector<Sequence> draw_batch(Index, Generator&) const override { return batch_; }
   std::vector<Sequence> batch_;
 };
 
 /// Trains until `step`. Evaluates every `eval_every` steps, or never if `eval_every` is 0.
-inline void run_to(Trainer& t, std::int64_t step, std::int64_t eval_every) {
+inline void run_to(Trainer& t, Index step, Index eval_every) {
   while (t.steps_done < step) {
     t.step();
     if (eval_every > 0 && t.steps_done % eval_every == 0) t.evaluate(false);

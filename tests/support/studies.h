@@ -1,7 +1,6 @@
 // Small float64 models and sequences for tests of studies.
 #pragma once
 
-#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -14,7 +13,7 @@ namespace heed::lab::testing {
 using namespace heed::nn::testing;
 
 /// Returns a batch of the sequences `rows`. The target of each position is the next token.
-inline Batch batch_of(const std::vector<std::vector<std::int64_t>>& rows) {
+inline Batch batch_of(const std::vector<std::vector<Index>>& rows) {
   std::vector<Sequence> sequences;
   for (const auto& row : rows) {
     Sequence s{row, {row.begin() + 1, row.end()}, std::vector<bool>(row.size(), true)};
@@ -42,10 +41,10 @@ inline const Batch& three_sequences() {
 /// it.
 inline Donors next_donors(const Batch& batch) {
   Donors donors{batch, {}};
-  const std::int64_t n = batch.inputs.size(0);
-  for (const std::int64_t shift : {1, 2}) {
-    std::vector<std::int64_t> rows;
-    for (std::int64_t b = 0; b < n; ++b) rows.push_back((b + shift) % n);
+  const Index n = batch.inputs.size(0);
+  for (const Index shift : {1, 2}) {
+    std::vector<Index> rows;
+    for (Index b = 0; b < n; ++b) rows.push_back((b + shift) % n);
     donors.rows.push_back(autograd::from_data(rows, {n}));
   }
   return donors;

@@ -7,7 +7,7 @@
 
 namespace heed::lab::testing {
 
-using Ids = std::vector<std::int64_t>;
+using Ids = std::vector<Index>;
 
 /// One sequence of a batch.
 struct Row {
@@ -16,15 +16,15 @@ struct Row {
 };
 
 inline std::vector<Row> rows_of(const Batch& batch) {
-  const std::int64_t T = batch.inputs.size(1);
-  const auto cut = [&](const auto& all, std::int64_t i) {
+  const Index T = batch.inputs.size(1);
+  const auto cut = [&](const auto& all, Index i) {
     return std::vector(all.begin() + i * T, all.begin() + (i + 1) * T);
   };
   const auto x = batch.inputs.to_vector<std::int64_t>();
   const auto y = batch.targets.to_vector<std::int64_t>();
   const auto counted = batch.counted.to_vector<bool>();
   std::vector<Row> rows;
-  for (std::int64_t i = 0; i < batch.inputs.size(0); ++i)
+  for (Index i = 0; i < batch.inputs.size(0); ++i)
     rows.push_back({cut(x, i), cut(y, i), cut(counted, i)});
   return rows;
 }
@@ -46,7 +46,7 @@ using Prefixes = std::map<Ids, double>;
 inline double bayes_nats(const Prefixes& mass, const Ids& sequence) {
   double nats = 0;
   Ids prefix;
-  for (const std::int64_t token : sequence) {
+  for (const Index token : sequence) {
     const double before = mass.at(prefix);
     prefix.push_back(token);
     nats -= std::log(mass.at(prefix) / before);

@@ -7,7 +7,7 @@
 
 namespace heed::nn::testing {
 
-inline constexpr std::int64_t kContext = 9, kVocab = 11;
+inline constexpr Index kContext = 9, kVocab = 11;
 
 inline Transformer::Options tiny(DType dtype = autograd::float64) {
   return {.vocab = kVocab,
@@ -16,7 +16,7 @@ inline Transformer::Options tiny(DType dtype = autograd::float64) {
           .attention = {.d_model = 8, .heads = 2, .dtype = dtype}};
 }
 
-inline Tensor random_ids(std::int64_t batch, std::int64_t n = kContext) {
+inline Tensor random_ids(Index batch, Index n = kContext) {
   autograd::Generator g(5);
   return randint(0, kVocab, {batch, n}, g);
 }

@@ -39,12 +39,12 @@ std::vector<ProductShape> products() {
 // rows of the reference kernel up to rounding.
 bool agrees(const ProductShape& p, const float* a, const float* b, const float* c) {
   std::vector<float> row(std::size_t(p.n));
-  for (const std::int64_t i : {std::int64_t{0}, p.m / 3, p.m / 2, p.m - 1}) {
+  for (const Index i : {Index{0}, p.m / 3, p.m / 2, p.m - 1}) {
     kernels::Gemm<float> g = gemm_of(p, a, b, row.data());
     g.m = 1;
     g.a += i * g.a_row;
     kernels::reference::gemm(g);
-    for (std::int64_t j = 0; j < p.n; ++j) {
+    for (Index j = 0; j < p.n; ++j) {
       const float got = c[i * p.n + j];
       // The entries of a and b are drawn from N(0, 1). The tolerance is a few times the rounding
       // errors of two sums of k terms.
@@ -62,7 +62,7 @@ struct ProductRow {
 
 ProductRow measure_product(const ProductShape& p, int threads,
                            const std::vector<ProductLibrary>& libraries) {
-  constexpr std::int64_t kPage = 4096 / sizeof(float);  // values in a page of memory
+  constexpr Index kPage = 4096 / sizeof(float);  // values in a page of memory
   const kernels::Scratch<float> a(p.m * p.k + kPage), b(p.k * p.n + kPage), c(p.m * p.n + kPage);
   std::mt19937 random(1);
   std::normal_distribution<float> normal;
@@ -71,10 +71,10 @@ ProductRow measure_product(const ProductShape& p, int threads,
   // Speed depends on where A, B and C are relative to cache lines and pages. Each turn therefore
   // has other addresses: multiples of 64 bytes, like those of tensors, in even turns, and multiples
   // of 16 bytes, like those of malloc(), in odd turns. All libraries have the same addresses.
-  std::int64_t at[3];
+  Index at[3];
   const auto place = [&](int turn) {
-    const std::int64_t unit = turn % 2 == 0 ? 16 : 4;
-    for (std::int64_t& i : at) i = std::int64_t(random()) % (kPage / unit) * unit;
+    const Index unit = turn % 2 == 0 ? 16 : 4;
+    for (Index& i : at) i = Index(random()) % (kPage / unit) * unit;
   };
   const auto multiply = [&](const ProductLibrary& library) {
     library.multiply(p, a.get() + at[0], b.get() + at[1], c.get() + at[2]);

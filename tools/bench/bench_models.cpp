@@ -49,26 +49,24 @@ void add_rows(Out& out, const BenchOptions& options, const char* what, const Cel
 
 // Returns the size of the square product that measures the peak speed. If there is no SIMD target,
 // the reference kernels run, and they are too slow for 2048.
-std::int64_t peak_size() { return autograd::kernels::simd_runs() ? 2048 : 256; }
+Index peak_size() { return autograd::kernels::simd_runs() ? 2048 : 256; }
 
 // Returns a loop that moves `bytes` between memory and the cores. If `writes` is true, it writes a
 // value for each two that it reads, and otherwise it only reads. It adds rows of the second half of
 // the memory to rows of the first half, in place or into a row that stays in the L1 cache. (Rows
 // next to each other, in one page, took twice as long on an AMD EPYC.)
 std::function<void()> memory_loop(double bytes, int threads, bool writes) {
-  constexpr std::int64_t kRow = 512;
-  const auto half = std::int64_t(bytes / sizeof(float) / (writes ? 3 : 2));
+  constexpr Index kRow = 512;
+  const auto half = Index(bytes / sizeof(float) / (writes ? 3 : 2));
   const auto memory = std::make_shared<std::vector<float>>(std::size_t(2 * half), 1.0f);
   return [=] {
-    autograd::parallel_for(half, (half + threads - 1) / threads,
-                           [&](std::int64_t begin, std::int64_t end) {
-                             float sums[kRow];
-                             for (; begin < end; begin += kRow) {
-                               float* const x = memory->data() + begin;
-                               autograd::kernels::simd::add(writes ? x : sums, x, x + half,
-                                                            std::min(kRow, end - begin));
-                             }
-                           });
+    autograd::parallel_for(half, (half + threads - 1) / threads, [&](Index begin, Index end) {
+      float sums[kRow];
+      for (; begin < end; begin += kRow) {
+        float* const x = memory->data() + begin;
+        autograd::kernels::simd::add(writes ? x : sums, x, x + half, std::min(kRow, end - begin));
+      }
+    });
   };
 }
 
@@ -82,9 +80,9 @@ double over_bound(const std::vector<std::vector<double>>& times) {
 Row measure_training(const std::string& preset, int threads) {
   autograd::reset_peak_bytes();
   const lab::RunConfig config = lab::preset(preset);
-  const std::int64_t vocabulary = bench_vocabulary(preset);
+  const Index vocabulary = bench_vocabulary(preset);
   TrainingStep step(config, vocabulary);
-  const std::int64_t shards = step.shards();
+  const Index shards = step.shards();
   step(), step();
   const auto peak_bytes = double(autograd::pool_stats().peak_bytes), traffic = step.traffic_bytes();
   std::uint64_t allocated = 0, jobs = 0, steps = 0;
@@ -138,7 +136,7 @@ Row measure_training(const std::string& preset, int threads) {
 
 Row measure_generation(const std::string& preset, int threads) {
   const lab::RunConfig config = lab::preset(preset);
-  const std::int64_t vocabulary = bench_vocabulary(preset);
+  const Index vocabulary = bench_vocabulary(preset);
   Generation generate(config, vocabulary);
   const double weight_bytes = generate.weight_bytes(), tokens = generate.tokens();
   std::uint64_t jobs = 0, calls = 0;

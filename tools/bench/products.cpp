@@ -88,8 +88,8 @@ std::optional<ProductLibrary> load_cblas(const char* name, std::initializer_list
 
 std::optional<ProductLibrary> load_onednn() {
   // dnnl_sgemm uses row-major matrices, 'N' or 'T' for transposition, and returns 0 on success.
-  using Sgemm = int(char, char, std::int64_t, std::int64_t, std::int64_t, float, const float*,
-                    std::int64_t, const float*, std::int64_t, float, float*, std::int64_t);
+  using Sgemm = int(char, char, Index, Index, Index, float, const float*, Index, const float*,
+                    Index, float, float*, Index);
   void* library = open_first({"libdnnl.so.3", "libdnnl.so.2", "libdnnl.so"});
   auto* sgemm = function<Sgemm>(library, "dnnl_sgemm");
   if (!sgemm) return std::nullopt;
@@ -124,12 +124,12 @@ kernels::Gemm<float> gemm_of(const ProductShape& p, const float* a, const float*
   return g;
 }
 
-std::vector<ModelProduct> forward_products(const lab::RunConfig& config, std::int64_t vocabulary,
-                                           std::int64_t sequences, std::int64_t queries) {
-  const std::int64_t layers = config.model.layers, context = config.model.context;
-  const std::int64_t d = config.model.attention.d_model, heads = config.model.attention.heads,
-                     h = d / heads, rows = sequences * queries,
-                     half = (layers * sequences * heads + 1) / 2;
+std::vector<ModelProduct> forward_products(const lab::RunConfig& config, Index vocabulary,
+                                           Index sequences, Index queries) {
+  const Index layers = config.model.layers, context = config.model.context;
+  const Index d = config.model.attention.d_model, heads = config.model.attention.heads,
+              h = d / heads, rows = sequences * queries,
+              half = (layers * sequences * heads + 1) / 2;
   std::vector<ModelProduct> list;
   for (const auto& [out, in] : {std::pair{3 * d, d}, {d, d}, {4 * d, d}, {d, 4 * d}})
     list.push_back({{rows, out, in, false, true}, layers});           // y = x W^T
@@ -139,8 +139,8 @@ std::vector<ModelProduct> forward_products(const lab::RunConfig& config, std::in
   return list;
 }
 
-std::vector<ModelProduct> training_products(const lab::RunConfig& config, std::int64_t vocabulary,
-                                            std::int64_t sequences) {
+std::vector<ModelProduct> training_products(const lab::RunConfig& config, Index vocabulary,
+                                            Index sequences) {
   std::vector<ModelProduct> list;
   for (const auto& [c, count, attention] :
        forward_products(config, vocabulary, sequences, config.model.context)) {
@@ -152,20 +152,18 @@ std::vector<ModelProduct> training_products(const lab::RunConfig& config, std::i
   return list;
 }
 
-std::function<void()> products_alone(const std::vector<ModelProduct>& list, std::int64_t shards) {
-  std::int64_t size = 0;
+std::function<void()> products_alone(const std::vector<ModelProduct>& list, Index shards) {
+  Index size = 0;
   for (const auto& [p, count, attention] : list) size = std::max({size, p.m * p.k, p.k * p.n});
   const std::vector<float> a(std::size_t(size), 1), b(a);
   return [=] {
-    autograd::parallel_for(shards, 1, [&](std::int64_t, std::int64_t) {
+    autograd::parallel_for(shards, 1, [&](Index, Index) {
       for (const ModelProduct& p : list) {
-        const std::int64_t threads = p.attention ? autograd::num_threads() : 1;
-        autograd::parallel_for(p.count, (p.count + threads - 1) / threads,
-                               [&](std::int64_t i, std::int64_t end) {
-                                 const kernels::Scratch<float> c(p.shape.m * p.shape.n);
-                                 for (; i < end; ++i)
-                                   kernels::gemm(gemm_of(p.shape, a.data(), b.data(), c.get()));
-                               });
+        const Index threads = p.attention ? autograd::num_threads() : 1;
+        autograd::parallel_for(p.count, (p.count + threads - 1) / threads, [&](Index i, Index end) {
+          const kernels::Scratch<float> c(p.shape.m * p.shape.n);
+          for (; i < end; ++i) kernels::gemm(gemm_of(p.shape, a.data(), b.data(), c.get()));
+        });
       }
     });
   };

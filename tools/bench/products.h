@@ -2,7 +2,6 @@
 // are not linked. They are loaded with dlopen, and a library that is not installed is left out.
 #pragma once
 
-#include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>
@@ -15,7 +14,7 @@ namespace heed {
 /// Sizes of the product c = a b. The shapes are c [m, n], a [m, k] ([k, m] if trans_a) and b [k, n]
 /// ([n, k] if trans_b).
 struct ProductShape {
-  std::int64_t m = 0, n = 0, k = 0;
+  Index m = 0, n = 0, k = 0;
   bool trans_a = false, trans_b = false;
   bool operator==(const ProductShape&) const = default;
   double flop() const { return 2.0 * double(m) * double(n * k); }
@@ -24,7 +23,7 @@ struct ProductShape {
 /// One of the matrix products of a model.
 struct ModelProduct {
   ProductShape shape;
-  std::int64_t count = 0;  ///< number of such products
+  Index count = 0;  ///< number of such products
   /// True for attention, whose products are independent of each other. The products of linear
   /// layers follow one after the other.
   bool attention = false;
@@ -35,18 +34,18 @@ struct ModelProduct {
 /// but causality lets it read only half of them on average. Therefore only half of the (layer,
 /// sequence, head) triples are counted, rounded up. This also holds for generation, whose tokens
 /// have one query each.
-std::vector<ModelProduct> forward_products(const lab::RunConfig& config, std::int64_t vocabulary,
-                                           std::int64_t sequences, std::int64_t queries);
+std::vector<ModelProduct> forward_products(const lab::RunConfig& config, Index vocabulary,
+                                           Index sequences, Index queries);
 /// Returns the products of forward and backward pass over `sequences` sequences, for example those
 /// of one shard. A second computation of the scores in the backward pass is not counted.
-std::vector<ModelProduct> training_products(const lab::RunConfig& config, std::int64_t vocabulary,
-                                            std::int64_t sequences);
+std::vector<ModelProduct> training_products(const lab::RunConfig& config, Index vocabulary,
+                                            Index sequences);
 
 /// Returns a function that computes all products of `list` with heed's kernels, once in each of
 /// `shards` shards. The threads compute shards side by side, or share the products of one shard.
 /// All products of a shape read the same operands, so that their speed is that of `heed-bench
 /// gemm`.
-std::function<void()> products_alone(const std::vector<ModelProduct>& list, std::int64_t shards);
+std::function<void()> products_alone(const std::vector<ModelProduct>& list, Index shards);
 
 /// A library that multiplies row-major float32 matrices.
 struct ProductLibrary {

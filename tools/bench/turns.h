@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdint>
 #include <functional>
 #include <thread>
 #include <utility>
@@ -37,16 +36,16 @@ inline std::vector<std::vector<double>> seconds_by_turn(
     const std::vector<std::function<void()>>& functions, int turns = 11, double turn = 2e-3,
     const std::function<void(int)>& before_turn = nullptr) {
   using Clock = std::chrono::steady_clock;
-  const auto seconds = [](const std::function<void()>& f, std::int64_t repeats) {
+  const auto seconds = [](const std::function<void()>& f, Index repeats) {
     const auto start = Clock::now();
-    for (std::int64_t i = 0; i < repeats; ++i) f();
+    for (Index i = 0; i < repeats; ++i) f();
     return std::chrono::duration<double>(Clock::now() - start).count() / double(repeats);
   };
-  std::vector<std::int64_t> repeats;
+  std::vector<Index> repeats;
   std::vector<bool> warm_up;
   for (const auto& f : functions) {
     const double cold = seconds(f, 1), once = std::max(std::min(cold, seconds(f, 1)), 1e-9);
-    repeats.push_back(std::clamp<std::int64_t>(std::int64_t(turn / once), 1, 1 << 22));
+    repeats.push_back(std::clamp<Index>(Index(turn / once), 1, 1 << 22));
     warm_up.push_back(once <= std::max(turn, kLongCall));
   }
   std::vector<std::vector<double>> times(functions.size());

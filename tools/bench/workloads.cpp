@@ -12,10 +12,10 @@
 namespace heed {
 namespace {
 
-constexpr std::pair<const char*, std::int64_t> kVocabularies[] = {
+constexpr std::pair<const char*, Index> kVocabularies[] = {
     {"micro", 32}, {"toy", 64}, {"chargpt", 65}, {"small", 65}};
 
-nn::Transformer model_of(const lab::RunConfig& config, std::int64_t vocabulary) {
+nn::Transformer model_of(const lab::RunConfig& config, Index vocabulary) {
   lab::validate(config);
   autograd::Generator g(1);
   return lab::make_model(config, vocabulary, vocabulary, g);
@@ -29,13 +29,13 @@ std::vector<std::string> bench_presets() {
   return names;
 }
 
-std::int64_t bench_vocabulary(std::string_view preset) {
+Index bench_vocabulary(std::string_view preset) {
   for (const auto& [name, vocabulary] : kVocabularies)
     if (name == preset) return vocabulary;
   throw std::logic_error("bench: no vocabulary for " + std::string(preset));
 }
 
-TrainingStep::TrainingStep(const lab::RunConfig& config, std::int64_t vocabulary)
+TrainingStep::TrainingStep(const lab::RunConfig& config, Index vocabulary)
     : config_(config),
       model_(model_of(config, vocabulary)),
       optimizer_(lab::make_optimizer(config, model_)) {
@@ -59,7 +59,7 @@ void TrainingStep::check_learned() const {
         fmt::format("bench: the loss of a repeated batch did not fall: {} then {}", first_, last_));
 }
 
-Generation::Generation(const lab::RunConfig& config, std::int64_t vocabulary)
+Generation::Generation(const lab::RunConfig& config, Index vocabulary)
     : model_(model_of(config, vocabulary)) {
   for (const nn::NamedTensor& p : nn::parameters(model_))
     if (!p.name.starts_with("tok") && !p.name.starts_with("pos"))
@@ -69,7 +69,7 @@ Generation::Generation(const lab::RunConfig& config, std::int64_t vocabulary)
 void Generation::operator()() {
   std::array streams = {autograd::Generator(1)};
   lab::generate_samples(model_, {0}, model_.options.context, {.greedy = true}, streams,
-                        [](std::int64_t, std::int64_t) { return true; });
+                        [](Index, Index) { return true; });
 }
 
 }  // namespace heed

@@ -17,20 +17,20 @@ namespace heed {
 std::vector<std::string> bench_presets();
 /// Returns the vocabulary size with which a bench preset is timed. Throws std::logic_error if
 /// `preset` is not one of bench_presets().
-std::int64_t bench_vocabulary(std::string_view preset);
+Index bench_vocabulary(std::string_view preset);
 
 /// Repeated training steps on one fixed random batch, in shards as in lab::Trainer, without its
 /// limit of memory. The constructor throws what lab::validate() throws.
 class TrainingStep {
  public:
-  TrainingStep(const lab::RunConfig& config, std::int64_t vocabulary);
+  TrainingStep(const lab::RunConfig& config, Index vocabulary);
   /// Takes one step and returns its loss.
   double operator()();
   /// Throws std::logic_error unless the last loss is below the first one. This prevents a report of
   /// the speed of wrong steps.
   void check_learned() const;
   /// Returns the number of shards of the batch.
-  std::int64_t shards() const { return config_.shards; }
+  Index shards() const { return config_.shards; }
   /// Returns the number of tokens per step.
   double tokens() const { return double(config_.batch * config_.model.context); }
   /// Returns the floating-point operations of one step, as lab::flops_per_token() counts them.
@@ -58,7 +58,7 @@ class TrainingStep {
 /// Greedy generation of one sequence with a KV cache, from one token until the context is full.
 class Generation {
  public:
-  Generation(const lab::RunConfig& config, std::int64_t vocabulary);
+  Generation(const lab::RunConfig& config, Index vocabulary);
   void operator()();
   /// Returns the number of tokens per call.
   double tokens() const { return double(model_.options.context); }

@@ -106,28 +106,28 @@ namespace {
 
 // Returns the panel of a head from its map and its scores, [T, T]. See heads_grid().
 plot::Panel head_panel(const nn::HeadIndex& head, const float* map, const float* scores,
-                       std::int64_t length, std::int64_t block) {
-  const std::int64_t size = (length + block - 1) / block;
+                       Index length, Index block) {
+  const Index size = (length + block - 1) / block;
   plot::Panel panel{nn::head_name(head), int(size), int(size),
                     std::vector<float>(std::size_t(size * size)),
                     std::vector<std::uint8_t>(std::size_t(size * size), 1)};
   const auto add = [](float& value, float x) {
     if (std::isnan(x) || std::abs(x) > std::abs(value)) value = x;  // a NaN stays
   };
-  for (std::int64_t first = 0; first < length; first += block) {
+  for (Index first = 0; first < length; first += block) {
     // The queries of a block are reduced before the keys. A reduction cell by cell would be several
     // times slower, because each cell would wait for the result of the previous cell.
     std::vector<float> row(std::size_t(length), 0.0F);
     std::vector<std::uint8_t> masked(std::size_t(length), 1);
-    for (std::int64_t i = first; i < std::min(first + block, length); ++i) {
+    for (Index i = first; i < std::min(first + block, length); ++i) {
       const float *x = map + i * length, *score = scores + i * length;
-      for (std::int64_t j = 0; j < length; ++j) {
+      for (Index j = 0; j < length; ++j) {
         if (std::isinf(score[j])) continue;
         add(row[std::size_t(j)], x[j]);
         masked[std::size_t(j)] = 0;
       }
     }
-    for (std::int64_t j = 0; j < length; ++j) {
+    for (Index j = 0; j < length; ++j) {
       const auto cell = std::size_t(first / block * size + j / block);
       add(panel.values[cell], row[std::size_t(j)]);
       panel.masked[cell] &= masked[std::size_t(j)];
@@ -140,21 +140,21 @@ plot::Panel head_panel(const nn::HeadIndex& head, const float* map, const float*
 
 plot::HeatmapGrid heads_grid(const std::vector<nn::Tensor>& maps,
                              const std::vector<nn::Tensor>& scores,
-                             const std::vector<std::string>& labels, std::int64_t block) {
-  const std::int64_t heads = maps[0].size(1), length = maps[0].size(2);
+                             const std::vector<std::string>& labels, Index block) {
+  const Index heads = maps[0].size(1), length = maps[0].size(2);
   plot::HeatmapGrid grid;
   grid.panels.resize(maps.size() * std::size_t(heads));
   for (std::size_t l = 0; l < maps.size(); ++l) {
     const nn::Tensor values = contiguous(to(maps[l], autograd::float32)),
                      shown = contiguous(to(scores[l], autograd::float32));
-    autograd::parallel_for(heads, 1, [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t h = begin; h < end; ++h)
+    autograd::parallel_for(heads, 1, [&](Index begin, Index end) {
+      for (Index h = begin; h < end; ++h)
         grid.panels[l * std::size_t(heads) + std::size_t(h)] =
-            head_panel({std::int64_t(l), h}, values.data<float>() + h * length * length,
+            head_panel({Index(l), h}, values.data<float>() + h * length * length,
                        shown.data<float>() + h * length * length, length, block);
     });
   }
-  for (std::int64_t t = 0; t < length; t += block)
+  for (Index t = 0; t < length; t += block)
     grid.col_labels.push_back(block == 1
                                   ? labels[std::size_t(t)]
                                   : fmt::format("{}-{}", t, std::min(t + block, length) - 1));
@@ -243,13 +243,13 @@ plot::HeatmapGrid attention_grid(const std::vector<nn::Tensor>& weights,
   return grid;
 }
 
-Picture attention_picture(const nn::Transformer& model, const lab::Task& task, std::int64_t steps,
+Picture attention_picture(const nn::Transformer& model, const lab::Task& task, Index steps,
                           const PictureSource& source) {
   const autograd::NoGrad guard;
   nn::Generator generator(1);
   const lab::Batch example = task.example(generator);
   // More tokens would not be readable, and the number of weights grows as T x T.
-  constexpr std::int64_t kLongest = 256;
+  constexpr Index kLongest = 256;
   const nn::Tensor inputs =
       contiguous(slice(example.inputs, 1, 0, std::min(kLongest, example.inputs.size(1))));
   const lab::RecordedForward pass =

@@ -75,7 +75,7 @@ Picture loss_picture(const std::vector<lab::MetricsRow>& history, const lab::Tas
 /// scores are -inf, because the causal mask, a window or padding hides its keys.
 plot::HeatmapGrid heads_grid(const std::vector<nn::Tensor>& maps,
                              const std::vector<nn::Tensor>& scores,
-                             const std::vector<std::string>& labels, std::int64_t block = 1);
+                             const std::vector<std::string>& labels, Index block = 1);
 /// Returns the heat maps of attention.png. `weights` and `scores` contain one tensor [1, H, T, T]
 /// per layer.
 plot::HeatmapGrid attention_grid(const std::vector<nn::Tensor>& weights,
@@ -84,7 +84,7 @@ plot::HeatmapGrid attention_grid(const std::vector<nn::Tensor>& weights,
 /// Returns attention.png: the attention weights of every layer and head on the task's example
 /// sequence, or on its first 256 tokens if it is longer. `steps` is the number of training steps,
 /// for the title.
-Picture attention_picture(const nn::Transformer& model, const lab::Task& task, std::int64_t steps,
+Picture attention_picture(const nn::Transformer& model, const lab::Task& task, Index steps,
                           const PictureSource& source = {});
 
 }  // namespace heed

@@ -101,7 +101,7 @@ Launcher launcher() {
   return {};
 }
 
-lab::RankSession* join_ranks(bool own_threads, std::int64_t shards) {
+lab::RankSession* join_ranks(bool own_threads, Index shards) {
   const Launcher started = launcher();
   if (started.size == 1) return nullptr;
   // This check comes before the start of MPI, so that only the root rank prints the error.

@@ -30,7 +30,7 @@ Launcher launcher();
 /// if the module cannot be loaded, or if MPI and the launcher report different numbers of
 /// processes. Throws ValueError unless the number of ranks is a power of two and at most `shards`.
 /// `shards` is the number of shards of a batch, or 0 if this number is not known yet.
-lab::RankSession* join_ranks(bool own_threads, std::int64_t shards = 0);
+lab::RankSession* join_ranks(bool own_threads, Index shards = 0);
 
 /// Calls ranks->run_as_root(). Does nothing if `ranks` is null.
 void lead_ranks(lab::Trainer& trainer, lab::RankSession* ranks);

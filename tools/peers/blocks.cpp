@@ -63,7 +63,7 @@ lab::RunConfig config_of(const std::string& model, bool train) {
 
 // Returns a function that runs causal attention, forward and backward. `shape` is "BxHxTxD".
 Call attention_call(const std::string& shape) {
-  std::vector<std::int64_t> sizes;
+  std::vector<Index> sizes;
   for (const std::string& word : split(shape, 'x'))
     sizes.push_back(heed::parse_number<std::int64_t>(word).value_or(0));
   if (sizes.size() != 4 || std::any_of(sizes.begin(), sizes.end(), [](auto n) { return n < 1; }))
@@ -114,7 +114,7 @@ Call make_call(const std::string& work, const std::string& size) {
         "blocks: '{} {}' is not a work; there are train, generate, attention and 'roundtrip cores'",
         work, size);
   const lab::RunConfig config = config_of(size, work == "train");
-  const std::int64_t vocabulary = bench_vocabulary(split(size, ',')[0]);
+  const Index vocabulary = bench_vocabulary(split(size, ',')[0]);
   if (work == "train") return [w = std::make_shared<TrainingStep>(config, vocabulary)] { (*w)(); };
   return [w = std::make_shared<Generation>(config, vocabulary)] { (*w)(); };
 }

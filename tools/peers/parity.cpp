@@ -29,14 +29,12 @@ constexpr AdamWOptions kAdamW{.beta1 = 0.9, .beta2 = 0.95};
 struct Case {
   SafeTensors file;
 
-  std::int64_t number(const std::string& option) const {
-    return std::stoll(file.metadata.at(option));
-  }
+  Index number(const std::string& option) const { return std::stoll(file.metadata.at(option)); }
   bool flag(const std::string& option) const { return file.metadata.at(option) == "True"; }
-  std::int64_t steps() const { return file.find("target").size(0); }
+  Index steps() const { return file.find("target").size(0); }
   DType dtype() const { return file.metadata.at("dtype") == "float64" ? float64 : float32; }
   // Returns the input `name` of one step, or an undefined tensor if the file does not contain it.
-  Tensor at(const std::string& name, std::int64_t step) const {
+  Tensor at(const std::string& name, Index step) const {
     const Tensor all = file.find(name);
     return all.defined() ? contiguous(select(all, 0, step)) : all;
   }
@@ -60,7 +58,7 @@ struct Attention {
 
   // The loss is the mean squared difference from a target. Without a memory, the layer
   // computes self-attention.
-  Forward run(const Case& in, std::int64_t step) const {
+  Forward run(const Case& in, Index step) const {
     const Tensor query = in.at("query", step).requires_grad_();
     std::vector<NamedTensor> leaves{{"query", query}};
     Tensor memory = in.at("memory", step);
@@ -92,7 +90,7 @@ struct GPT {
                              .heads = in.number("heads"),
                              .dtype = in.dtype()}}) {}
 
-  Forward run(const Case& in, std::int64_t step) const {
+  Forward run(const Case& in, Index step) const {
     const Tensor logits = model.forward(in.at("ids", step));
     return {cross_entropy(logits, in.at("target", step)), {{"output", logits.detach()}}, {}};
   }
@@ -108,7 +106,7 @@ void run(const std::string& folder, const Case& in) {
   AdamW optimizer({{all, kWeightDecay}}, kAdamW);
   std::vector<NamedTensor> results;
   std::vector<double> losses, norms;
-  for (std::int64_t step = 0; step < in.steps(); ++step) {
+  for (Index step = 0; step < in.steps(); ++step) {
     const Forward now = subject.run(in, step);
     optimizer.zero_grad();
     backward(now.loss);

@@ -16,9 +16,9 @@ constexpr int kRowHeight = 84, kPadding = 8, kHalfHeight = 14;
 constexpr double kNetworkTitle = 22, kWidest = 9, kThinnest = 1;
 
 // Returns the index of each value among the distinct values.
-std::map<std::int64_t, int> places_of(const std::set<std::int64_t>& values) {
-  std::map<std::int64_t, int> places;
-  for (const std::int64_t x : values) places.emplace(x, int(places.size()));
+std::map<Index, int> places_of(const std::set<Index>& values) {
+  std::map<Index, int> places;
+  for (const Index x : values) places.emplace(x, int(places.size()));
   return places;
 }
 
@@ -62,7 +62,7 @@ void draw(const Network& network, Canvas& canvas) {
   constexpr double kSize = ChartStyle::kText;
   const auto title = wrap_text(network.title, kRoom, kNetworkTitle),
              caption = wrap_text(network.caption, kRoom, kSize);
-  std::set<std::int64_t> used_columns, used_rows;
+  std::set<Index> used_columns, used_rows;
   for (const Network::Node& n : network.nodes)
     used_columns.insert(n.column), used_rows.insert(n.row);
   const auto columns = places_of(used_columns), rows = places_of(used_rows);

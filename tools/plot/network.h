@@ -1,10 +1,10 @@
 // Networks: nodes in columns and rows, and edges between them.
 #pragma once
 
-#include <cstdint>
 #include <string>
 #include <vector>
 
+#include "autograd/base/index.h"
 #include "tools/plot/canvas.h"
 
 namespace heed::plot {
@@ -13,9 +13,9 @@ namespace heed::plot {
 struct Network {
   /// A node at a place of the grid.
   struct Node {
-    std::string name;      ///< text in the node; unique
-    std::int64_t column;   ///< from left to right, from 0
-    std::int64_t row = 0;  ///< from top to bottom, from 0
+    std::string name;  ///< text in the node; unique
+    Index column;      ///< from left to right, from 0
+    Index row = 0;     ///< from top to bottom, from 0
   };
   /// Directed edge from one node to another.
   struct Edge {

@@ -2,7 +2,8 @@
 #pragma once
 
 #include <cmath>
-#include <cstdint>
+
+#include "autograd/base/index.h"
 
 namespace heed::autograd::kernels {
 
@@ -25,12 +26,12 @@ namespace reference {
 ///   p = p keep - step_size m / (sqrt(v) / root + eps).
 /// g is not changed. The four arrays must not overlap.
 template <class T>
-void adamw(T* p, const T* g, T* m, T* v, std::int64_t n, const AdamWStep& s) {
+void adamw(T* p, const T* g, T* m, T* v, Index n, const AdamWStep& s) {
   using std::sqrt;
   const T b1 = T(s.beta1), b2 = T(s.beta2), c1 = T(1 - s.beta1), c2 = T(1 - s.beta2);
   const T scale = T(s.grad_scale), keep = T(s.keep), rate = T(s.step_size), eps = T(s.eps);
   const T inverse_root = T(1 / s.root);
-  for (std::int64_t i = 0; i < n; ++i) {
+  for (Index i = 0; i < n; ++i) {
     const T gi = g[i] * scale;
     m[i] = b1 * m[i] + c1 * gi;
     v[i] = b2 * v[i] + c2 * gi * gi;

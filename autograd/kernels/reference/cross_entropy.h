@@ -5,9 +5,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdint>
 #include <limits>
 
+#include "autograd/base/index.h"
 #include "autograd/kernels/reference/softmax.h"
 
 namespace heed::autograd::kernels {
@@ -28,7 +28,7 @@ namespace reference {
 /// A term whose factor is 0 is left out, because -log p may be inf and 0 * inf is NaN. If all
 /// logits are -inf, the loss is inf. Writes the log-sum-exp of the row to `lse`.
 template <class T>
-Accumulator<T> cross_entropy(LogSumExp<T>& lse, const T* x, std::int64_t n, std::int64_t target,
+Accumulator<T> cross_entropy(LogSumExp<T>& lse, const T* x, Index n, Index target,
                              double smoothing) {
   using std::log1p;
   using Acc = Accumulator<T>;
@@ -38,8 +38,8 @@ Accumulator<T> cross_entropy(LogSumExp<T>& lse, const T* x, std::int64_t n, std:
   if (top == -kInfinity) return Acc(kInfinity);
   ExpBelow<T> exp_below(top);
   const Acc log_total = lse.log_total =
-      log1p(sum_of(0, n, [&](std::int64_t i) { return exp_below(x[i]); }));
-  const Acc below_top = sum_of(0, n, [&](std::int64_t i) { return Acc(top) - Acc(x[i]); });
+      log1p(sum_of(0, n, [&](Index i) { return exp_below(x[i]); }));
+  const Acc below_top = sum_of(0, n, [&](Index i) { return Acc(top) - Acc(x[i]); });
   Acc loss{};
   if (smoothing < 1) loss += Acc(1 - smoothing) * (log_total + (Acc(top) - Acc(x[target])));
   if (smoothing > 0) loss += Acc(smoothing) * (log_total + below_top / Acc(double(n)));
@@ -50,8 +50,8 @@ Accumulator<T> cross_entropy(LogSumExp<T>& lse, const T* x, std::int64_t n, std:
 /// distribution and `scale` is the gradient of this row's loss. If all logits are -inf, dx is 0. dx
 /// may be the same array as x.
 template <class T>
-void cross_entropy_backward(T* dx, const T* x, std::int64_t n, std::int64_t target,
-                            double smoothing, LogSumExp<T> lse, Accumulator<T> scale) {
+void cross_entropy_backward(T* dx, const T* x, Index n, Index target, double smoothing,
+                            LogSumExp<T> lse, Accumulator<T> scale) {
   using std::exp;
   using Acc = Accumulator<T>;
   if (lse.top == Acc(-std::numeric_limits<double>::infinity())) {
@@ -59,7 +59,7 @@ void cross_entropy_backward(T* dx, const T* x, std::int64_t n, std::int64_t targ
     return;
   }
   const Acc spread(smoothing / double(n)), inverse_total = exp(-lse.log_total);
-  for (std::int64_t i = 0; i < n; ++i) {
+  for (Index i = 0; i < n; ++i) {
     const Acc wanted = i == target ? Acc(1 - smoothing) + spread : spread;
     dx[i] = T(scale * (exp(Acc(x[i]) - lse.top) * inverse_total - wanted));
   }

@@ -3,7 +3,7 @@
 // with the reference version, and dual numbers use the reference version.
 #pragma once
 
-#include <cstdint>
+#include "autograd/base/index.h"
 
 namespace heed::autograd::kernels {
 
@@ -12,24 +12,24 @@ namespace heed::autograd::kernels {
 /// element.
 template <class T>
 struct Gemm {
-  std::int64_t m = 0;                ///< number of rows of A and C
-  std::int64_t n = 0;                ///< number of columns of B and C
-  std::int64_t k = 0;                ///< number of columns of A and rows of B; if k = 0, A B is 0
-  const T* a = nullptr;              ///< A, shape [m, k]
-  std::int64_t a_row = 0;            ///< stride between rows of A
-  std::int64_t a_col = 0;            ///< stride between columns of A
-  const T* b = nullptr;              ///< B, shape [k, n]
-  std::int64_t b_row = 0;            ///< stride between rows of B
-  std::int64_t b_col = 0;            ///< stride between columns of B
-  T* c = nullptr;                    ///< C, shape [m, n]; must not overlap A, B or bias
-  std::int64_t c_row = 0;            ///< stride between rows of C
-  std::int64_t c_col = 0;            ///< stride between columns of C
-  std::int64_t batch[2] = {1, 1};    ///< sizes of the two batch axes
-  std::int64_t a_batch[2] = {0, 0};  ///< strides of A along the batch axes
-  std::int64_t b_batch[2] = {0, 0};  ///< strides of B along the batch axes
-  std::int64_t c_batch[2] = {0, 0};  ///< strides of C along the batch axes
-  const T* bias = nullptr;           ///< n adjacent values, added to each row of A B; null means 0
-  bool accumulate = false;           ///< if true, computes C += A B and ignores bias
+  Index m = 0;                ///< number of rows of A and C
+  Index n = 0;                ///< number of columns of B and C
+  Index k = 0;                ///< number of columns of A and rows of B; if k = 0, A B is 0
+  const T* a = nullptr;       ///< A, shape [m, k]
+  Index a_row = 0;            ///< stride between rows of A
+  Index a_col = 0;            ///< stride between columns of A
+  const T* b = nullptr;       ///< B, shape [k, n]
+  Index b_row = 0;            ///< stride between rows of B
+  Index b_col = 0;            ///< stride between columns of B
+  T* c = nullptr;             ///< C, shape [m, n]; must not overlap A, B or bias
+  Index c_row = 0;            ///< stride between rows of C
+  Index c_col = 0;            ///< stride between columns of C
+  Index batch[2] = {1, 1};    ///< sizes of the two batch axes
+  Index a_batch[2] = {0, 0};  ///< strides of A along the batch axes
+  Index b_batch[2] = {0, 0};  ///< strides of B along the batch axes
+  Index c_batch[2] = {0, 0};  ///< strides of C along the batch axes
+  const T* bias = nullptr;    ///< n adjacent values, added to each row of A B; null means 0
+  bool accumulate = false;    ///< if true, computes C += A B and ignores bias
 };
 
 namespace reference {
@@ -37,15 +37,15 @@ namespace reference {
 /// Computes the products that `g` describes with plain loops.
 template <class T>
 void gemm(const Gemm<T>& g) {
-  for (std::int64_t o = 0; o < g.batch[0]; ++o)
-    for (std::int64_t p = 0; p < g.batch[1]; ++p) {
+  for (Index o = 0; o < g.batch[0]; ++o)
+    for (Index p = 0; p < g.batch[1]; ++p) {
       const T* a = g.a + o * g.a_batch[0] + p * g.a_batch[1];
       const T* b = g.b + o * g.b_batch[0] + p * g.b_batch[1];
       T* c = g.c + o * g.c_batch[0] + p * g.c_batch[1];
-      for (std::int64_t i = 0; i < g.m; ++i)
-        for (std::int64_t j = 0; j < g.n; ++j) {
+      for (Index i = 0; i < g.m; ++i)
+        for (Index j = 0; j < g.n; ++j) {
           T total{};
-          for (std::int64_t l = 0; l < g.k; ++l)
+          for (Index l = 0; l < g.k; ++l)
             total += a[i * g.a_row + l * g.a_col] * b[l * g.b_row + j * g.b_col];
           T& out = c[i * g.c_row + j * g.c_col];
           out = (g.accumulate ? out : g.bias ? g.bias[j] : T{}) + total;

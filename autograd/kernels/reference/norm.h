@@ -5,8 +5,8 @@
 #pragma once
 
 #include <cmath>
-#include <cstdint>
 
+#include "autograd/base/index.h"
 #include "autograd/kernels/reference/reduce.h"
 
 namespace heed::autograd::kernels {
@@ -32,11 +32,11 @@ namespace reference {
 /// Returns the mean and 1 / sqrt(population variance + eps) of n values. The variance is computed
 /// in a second pass over x, which avoids cancellation.
 template <class T>
-Moments<T> layer_norm_moments(const T* x, std::int64_t n, double eps) {
+Moments<T> layer_norm_moments(const T* x, Index n, double eps) {
   using std::sqrt;
   using Acc = Accumulator<T>;
   const Acc mean = sum(x, n, 1) / Acc(double(n));
-  const Acc squares = sum_of(0, n, [&](std::int64_t i) {
+  const Acc squares = sum_of(0, n, [&](Index i) {
     const Acc centered = Acc(x[i]) - mean;
     return centered * centered;
   });
@@ -45,19 +45,19 @@ Moments<T> layer_norm_moments(const T* x, std::int64_t n, double eps) {
 
 /// Returns 0 and 1 / sqrt(mean(x^2) + eps) of n values.
 template <class T>
-Moments<T> rms_norm_moments(const T* x, std::int64_t n, double eps) {
+Moments<T> rms_norm_moments(const T* x, Index n, double eps) {
   using std::sqrt;
   using Acc = Accumulator<T>;
-  const Acc squares = sum_of(0, n, [&](std::int64_t i) { return Acc(x[i]) * Acc(x[i]); });
+  const Acc squares = sum_of(0, n, [&](Index i) { return Acc(x[i]) * Acc(x[i]); });
   return {Acc(0), Acc(1) / sqrt(squares / Acc(double(n)) + Acc(eps))};
 }
 
 /// Computes y = (x - mean) * rstd * weight + bias for n values. A null weight means 1 and a null
 /// bias means 0. y may be the same array as x.
 template <class T>
-void normalize(T* y, const T* x, Moments<T> m, const T* weight, const T* bias, std::int64_t n) {
+void normalize(T* y, const T* x, Moments<T> m, const T* weight, const T* bias, Index n) {
   using Acc = Accumulator<T>;
-  for (std::int64_t i = 0; i < n; ++i) {
+  for (Index i = 0; i < n; ++i) {
     Acc value = (Acc(x[i]) - m.mean) * m.rstd;
     if (weight) value *= Acc(weight[i]);
     if (bias) value += Acc(bias[i]);
@@ -71,24 +71,23 @@ void normalize(T* y, const T* x, Moments<T> m, const T* weight, const T* bias, s
 /// The term mean(h) is the gradient through the mean of x. It is left out if `centered` is false
 /// (rms_norm).
 template <class T>
-void normalize_backward(T* dx, const T* g, const T* x, Moments<T> m, const T* weight,
-                        std::int64_t n, bool centered) {
+void normalize_backward(T* dx, const T* g, const T* x, Moments<T> m, const T* weight, Index n,
+                        bool centered) {
   using Acc = Accumulator<T>;
-  const auto h = [&](std::int64_t i) { return weight ? Acc(g[i]) * Acc(weight[i]) : Acc(g[i]); };
-  const auto u = [&](std::int64_t i) { return (Acc(x[i]) - m.mean) * m.rstd; };
+  const auto h = [&](Index i) { return weight ? Acc(g[i]) * Acc(weight[i]) : Acc(g[i]); };
+  const auto u = [&](Index i) { return (Acc(x[i]) - m.mean) * m.rstd; };
   const Acc mean_h = centered ? sum_of(0, n, h) / Acc(double(n)) : Acc(0);
-  const Acc mean_hu = sum_of(0, n, [&](std::int64_t i) { return h(i) * u(i); }) / Acc(double(n));
-  for (std::int64_t i = 0; i < n; ++i) dx[i] = T(m.rstd * (h(i) - mean_h - u(i) * mean_hu));
+  const Acc mean_hu = sum_of(0, n, [&](Index i) { return h(i) * u(i); }) / Acc(double(n));
+  for (Index i = 0; i < n; ++i) dx[i] = T(m.rstd * (h(i) - mean_h - u(i) * mean_hu));
 }
 
 /// Adds the contribution of one row to the gradients of the parameters: dweight += g * u and dbias
 /// += g, where u = (x - mean) * rstd. The sums have type T, not Accumulator<T>, because the
 /// caller sums only 32 rows in this way.
 template <class T>
-void add_parameter_grads(T* dweight, T* dbias, const T* g, const T* x, Moments<T> m,
-                         std::int64_t n) {
+void add_parameter_grads(T* dweight, T* dbias, const T* g, const T* x, Moments<T> m, Index n) {
   using Acc = Accumulator<T>;
-  for (std::int64_t i = 0; i < n; ++i) {
+  for (Index i = 0; i < n; ++i) {
     dweight[i] += T(Acc(g[i]) * ((Acc(x[i]) - m.mean) * m.rstd));
     dbias[i] += g[i];
   }

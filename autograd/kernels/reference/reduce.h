@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "autograd/base/dual.h"
+#include "autograd/base/index.h"
 
 namespace heed::autograd::kernels {
 
@@ -41,10 +42,10 @@ using Accumulator = typename AccumulatorOf<T>::type;
 /// of the terms, for any number of blocks (Blanchard, Higham and Mary, A Class of Fast and Accurate
 /// Summation Algorithms, 2020). tests/autograd/ops/accumulation_test.cpp requires at most
 /// 16 * 2^-24.
-inline constexpr std::int64_t kShortRow = 1024;
+inline constexpr Index kShortRow = 1024;
 
 /// The number of columns per call for which add_columns() is fastest.
-inline constexpr std::int64_t kColumnBlock = 64;
+inline constexpr Index kColumnBlock = 64;
 
 namespace reference {
 
@@ -52,46 +53,45 @@ namespace reference {
 /// than `block` values are summed separately (pairwise summation), so that sums of float64 have an
 /// error of few roundings.
 template <class F>
-auto sum_of(std::int64_t begin, std::int64_t end, F&& f, std::int64_t block = 128)
-    -> decltype(f(begin)) {
+auto sum_of(Index begin, Index end, F&& f, Index block = 128) -> decltype(f(begin)) {
   if (end - begin > block) {
-    const std::int64_t middle = begin + (end - begin) / 2;
+    const Index middle = begin + (end - begin) / 2;
     const auto first = sum_of(begin, middle, f, block);
     return first + sum_of(middle, end, f, block);
   }
   std::array<decltype(f(begin)), 4> lane{};
   for (; begin + 4 <= end; begin += 4)
-    for (std::size_t k = 0; k < 4; ++k) lane[k] += f(begin + std::int64_t(k));
+    for (std::size_t k = 0; k < 4; ++k) lane[k] += f(begin + Index(k));
   for (; begin < end; ++begin) lane[0] += f(begin);
   return (lane[0] + lane[1]) + (lane[2] + lane[3]);
 }
 
 /// Returns the sum of n elements of x. Neighboring elements are `stride` elements apart in memory.
 template <class T>
-Accumulator<T> sum(const T* x, std::int64_t n, std::int64_t stride) {
-  const std::int64_t block = sizeof(T) < sizeof(Accumulator<T>) ? n : 128;  // float64 is enough
+Accumulator<T> sum(const T* x, Index n, Index stride) {
+  const Index block = sizeof(T) < sizeof(Accumulator<T>) ? n : 128;  // float64 is enough
   return sum_of(
-      0, n, [&](std::int64_t i) { return Accumulator<T>(x[i * stride]); }, block);
+      0, n, [&](Index i) { return Accumulator<T>(x[i * stride]); }, block);
 }
 
 /// Computes out[c] += sum over r of x[r * row_stride + c] for each column c. If `order` is not
 /// null, order[r] is used instead of r.
 template <class T>
-void add_columns(Accumulator<T>* out, const T* x, std::int64_t rows, std::int64_t row_stride,
-                 std::int64_t columns, const std::int64_t* order = nullptr) {
-  const auto add_row = [&](std::int64_t r, std::int64_t count) {
+void add_columns(Accumulator<T>* out, const T* x, Index rows, Index row_stride, Index columns,
+                 const Index* order = nullptr) {
+  const auto add_row = [&](Index r, Index count) {
     const T* from = x + (order ? order[r] : r) * row_stride;
-    for (std::int64_t c = 0; c < count; ++c) out[c] += Accumulator<T>(from[c]);
+    for (Index c = 0; c < count; ++c) out[c] += Accumulator<T>(from[c]);
   };
   // A fixed count lets the compiler keep the sums in registers.
-  for (std::int64_t r = 0; r < rows; ++r)
+  for (Index r = 0; r < rows; ++r)
     columns == kColumnBlock ? add_row(r, kColumnBlock) : add_row(r, columns);
 }
 
 /// Returns the sum of the squares of n adjacent values, in float64.
 template <class T>
-double sum_of_squares(const T* x, std::int64_t n) {
-  return sum_of(0, n, [&](std::int64_t i) { return double(x[i]) * double(x[i]); });
+double sum_of_squares(const T* x, Index n) {
+  return sum_of(0, n, [&](Index i) { return double(x[i]) * double(x[i]); });
 }
 
 }  // namespace reference

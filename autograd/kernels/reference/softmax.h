@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cmath>
-#include <cstdint>
 #include <limits>
 
 #include "autograd/kernels/reference/reduce.h"
@@ -13,9 +12,9 @@ namespace heed::autograd::kernels::reference {
 /// Returns the largest of n values. For dual numbers, the tangent is left out. Returns -inf if n is
 /// 0, and NaN if a value is NaN.
 template <class T>
-double row_max(const T* x, std::int64_t n, std::int64_t stride) {
+double row_max(const T* x, Index n, Index stride) {
   double top = -std::numeric_limits<double>::infinity();
-  for (std::int64_t i = 0; i < n; ++i) {
+  for (Index i = 0; i < n; ++i) {
     const double v = double(real(x[i * stride]));
     if (v > top || v != v) top = v;
     if (top != top) break;
@@ -45,36 +44,33 @@ class ExpBelow {
 /// Computes y = softmax(x) for n values. If all values are -inf, y is 0. In attention this is a
 /// fully masked row.
 template <class T>
-void softmax_row(T* y, std::int64_t y_stride, const T* x, std::int64_t x_stride, std::int64_t n) {
+void softmax_row(T* y, Index y_stride, const T* x, Index x_stride, Index n) {
   using std::exp;
   const double top = row_max(x, n, x_stride);
   if (top == -std::numeric_limits<double>::infinity()) {
-    for (std::int64_t i = 0; i < n; ++i) y[i * y_stride] = T(0);
+    for (Index i = 0; i < n; ++i) y[i * y_stride] = T(0);
     return;
   }
-  const Accumulator<T> total = sum_of(0, n, [&](std::int64_t i) {
+  const Accumulator<T> total = sum_of(0, n, [&](Index i) {
     return Accumulator<T>(y[i * y_stride] = exp(x[i * x_stride] - T(top)));  // exp is at most 1
   });
   const T scale = T(Accumulator<T>(1) / total);
-  for (std::int64_t i = 0; i < n; ++i) y[i * y_stride] = y[i * y_stride] * scale;
+  for (Index i = 0; i < n; ++i) y[i * y_stride] = y[i * y_stride] * scale;
 }
 
 /// Computes y = x - logsumexp(x) for n values. If all values are -inf, y is -inf.
 template <class T>
-void log_softmax_row(T* y, std::int64_t y_stride, const T* x, std::int64_t x_stride,
-                     std::int64_t n) {
+void log_softmax_row(T* y, Index y_stride, const T* x, Index x_stride, Index n) {
   using std::log1p;
   using Acc = Accumulator<T>;
   const double top = row_max(x, n, x_stride);
   if (top == -std::numeric_limits<double>::infinity()) {
-    for (std::int64_t i = 0; i < n; ++i) y[i * y_stride] = x[i * x_stride];
+    for (Index i = 0; i < n; ++i) y[i * y_stride] = x[i * x_stride];
     return;
   }
   ExpBelow<T> exp_below(top);
-  const Acc log_total =
-      log1p(sum_of(0, n, [&](std::int64_t i) { return exp_below(x[i * x_stride]); }));
-  for (std::int64_t i = 0; i < n; ++i)
-    y[i * y_stride] = T((Acc(x[i * x_stride]) - Acc(top)) - log_total);
+  const Acc log_total = log1p(sum_of(0, n, [&](Index i) { return exp_below(x[i * x_stride]); }));
+  for (Index i = 0; i < n; ++i) y[i * y_stride] = T((Acc(x[i * x_stride]) - Acc(top)) - log_total);
 }
 
 }  // namespace heed::autograd::kernels::reference

@@ -35,32 +35,32 @@ template decltype(drop_row<double>) drop_row<double>;
 // of each row, and `total` is the denominator of its softmax. The values are computed in a separate
 // pass, so that a probe does not change a bit of the output.
 template <class T, class Sum>
-HWY_NOINLINE void write_block(const Head<T>& h, const T* packed_keys, T* s, std::int64_t i0,
-                              std::int64_t rows, const T* top, const Sum* total) {
+HWY_NOINLINE void write_block(const Head<T>& h, const T* packed_keys, T* s, Index i0, Index rows,
+                              const T* top, const Sum* total) {
   const Attention<T>& a = h.a;
-  const std::int64_t end = a.raw_scores ? h.keys.end : h.causal_end(i0 + rows - 1);
+  const Index end = a.raw_scores ? h.keys.end : h.causal_end(i0 + rows - 1);
   KeptRow memory;
-  for (std::int64_t j0 = 0; j0 < a.tk; j0 += kKeys) {
-    const std::int64_t columns = std::min(kKeys, a.tk - j0);
-    const std::int64_t some = std::clamp<std::int64_t>(end - j0, 0, columns);
-    const std::int64_t s_row = padded<T>(some);
+  for (Index j0 = 0; j0 < a.tk; j0 += kKeys) {
+    const Index columns = std::min(kKeys, a.tk - j0);
+    const Index some = std::clamp<Index>(end - j0, 0, columns);
+    const Index s_row = padded<T>(some);
     if (some > 0)
       times_transposed(s, s_row, h.q + i0 * a.q_at.row, a.q_at.row, rows, a.d,
                        packed_keys + j0 * a.d, some);
-    for (std::int64_t r = 0; r < rows; ++r) {
+    for (Index r = 0; r < rows; ++r) {
       const KeyRange seen{j0, j0 + some};
       const KeyRange own = h.columns(i0 + r, seen);
-      const std::int64_t n = own.end;
-      const std::int64_t at = (h.index * a.tq + i0 + r) * a.tk + j0;
+      const Index n = own.end;
+      const Index at = (h.index * a.tq + i0 + r) * a.tk + j0;
       T* row = s + r * s_row;
       write_row(offset_or_null(a.raw_scores, at), row, some, columns);
-      for (std::int64_t j = 0; a.raw_scores && j < some; ++j) a.raw_scores[at + j] *= T(a.scale);
+      for (Index j = 0; a.raw_scores && j < some; ++j) a.raw_scores[at + j] *= T(a.scale);
       if (a.raw_scores) clear_hidden(h, a.raw_scores + at, i0 + r, j0, some);
       finish_scores(h, row, i0 + r, j0, own, true);
       write_row(offset_or_null(a.scores, at), row, n, columns, kMinusInf<T>);
       exp_row(row, row, T(1), top[r] == kMinusInf<T> ? T(0) : top[r], own, s_row, -1);
       const T inverse = total[r] == 0 ? T(0) : T(1 / total[r]);
-      for (std::int64_t j = 0; j < n; ++j) row[j] *= inverse;
+      for (Index j = 0; j < n; ++j) row[j] *= inverse;
       write_row(offset_or_null(a.pattern, at), row, n, columns);
       if (a.dropout > 0) {
         const std::uint8_t* keep = kept_in_row(h, memory, i0 + r, j0, n);
@@ -82,8 +82,8 @@ bool reads_in_place(const Head<T>& h) {
     return false;
   const Full<T> d;
   auto found = hn::Zero(d);  // becomes NaN in a lane with a value that is not finite
-  for (std::int64_t j = 0; h.hides() && j < h.keys.end; ++j)
-    for (std::int64_t c = 0; c < a.d_value; c += std::int64_t(hn::Lanes(d)))
+  for (Index j = 0; h.hides() && j < h.keys.end; ++j)
+    for (Index c = 0; c < a.d_value; c += Index(hn::Lanes(d)))
       found = hn::MulAdd(hn::LoadU(d, h.v + j * a.v_at.row + c), hn::Zero(d), found);
   return hn::AllTrue(d, hn::Eq(found, hn::Zero(d)));
 }
@@ -91,10 +91,10 @@ bool reads_in_place(const Head<T>& h) {
 // Computes s = q k^T for the queries [i0, i0 + rows) and the keys `seen`, which are read in place.
 // The sums have the same bits as those of times_transposed().
 template <class T>
-HWY_INLINE void times_keys(const Head<T>& h, T* s, std::int64_t s_row, std::int64_t i0,
-                           std::int64_t rows, KeyRange seen) {
+HWY_INLINE void times_keys(const Head<T>& h, T* s, Index s_row, Index i0, Index rows,
+                           KeyRange seen) {
   const Attention<T>& a = h.a;
-  for (std::int64_t j = seen.begin; j < seen.end; j += kFewColumns)
+  for (Index j = seen.begin; j < seen.end; j += kFewColumns)
     multiply_few_rows<T>(rows, std::min(kFewColumns, seen.end - j), a.d,
                          {h.q + i0 * a.q_at.row, a.q_at.row, 1}, h.k + j * a.k_at.row, a.k_at.row,
                          s + (j - seen.begin), s_row, 1, true, nullptr);
@@ -104,14 +104,14 @@ HWY_INLINE void times_keys(const Head<T>& h, T* s, std::int64_t s_row, std::int6
 // of each query, `total` the sum of exp(score - top) over its keys, and `acc` the sum of these
 // exponentials times the values.
 template <class T, class Sum>
-void write_outputs(const Head<T>& h, std::int64_t i0, std::int64_t rows, const T* top,
-                   const Sum* total, const Sum* acc) {
-  const std::int64_t dv = h.a.d_value;
+void write_outputs(const Head<T>& h, Index i0, Index rows, const T* top, const Sum* total,
+                   const Sum* acc) {
+  const Index dv = h.a.d_value;
   const T kept = h.a.dropout > 0 ? dropout_scale(h.a) : T(1);
-  for (std::int64_t r = 0; r < rows; ++r) {
+  for (Index r = 0; r < rows; ++r) {
     const Sum inverse = total[r] > 0 ? kept / total[r] : 0;  // 0 for a fully masked row
     T* out = h.out + (i0 + r) * h.a.out_at.row;
-    for (std::int64_t c = 0; c < dv; ++c) out[c] = T(acc[r * dv + c] * inverse);
+    for (Index c = 0; c < dv; ++c) out[c] = T(acc[r * dv + c] * inverse);
     const Sum log_total = std::log(total[r]);
     const double lse = double(top[r] + log_total);
     h.lse[i0 + r] = lse;
@@ -126,9 +126,9 @@ void write_outputs(const Head<T>& h, std::int64_t i0, std::int64_t rows, const T
 // values are read in place. `not_finite` is the result of pack_rows() for the values.
 template <class T, class Sum>
 HWY_NOINLINE void forward_block(const Head<T>& h, const T* packed_keys, const T* packed_values,
-                                bool not_finite, std::int64_t i0, std::int64_t rows) {
+                                bool not_finite, Index i0, Index rows) {
   const Attention<T>& a = h.a;
-  const std::int64_t dv = a.d_value;
+  const Index dv = a.d_value;
   const T scale = h.scale();
   HWY_ALIGN T s[kQueries * kKeys];
   HWY_ALIGN Sum acc[kQueries * kMaxHead];
@@ -140,18 +140,18 @@ HWY_NOINLINE void forward_block(const Head<T>& h, const T* packed_keys, const T*
   std::fill_n(acc, rows * dv, Sum(0));
   bool first = true;
   const bool blocked = sums_blocks<T>() || h.is_long(i0);
-  for (std::int64_t j0 = 0; j0 < h.keys.end; j0 += kKeys) {
+  for (Index j0 = 0; j0 < h.keys.end; j0 += kKeys) {
     const KeyRange seen = h.tile(i0, rows, j0);
     if (seen.empty()) continue;  // all weights of this tile are 0
-    const std::int64_t columns = seen.size(), s_row = padded<T>(columns);
+    const Index columns = seen.size(), s_row = padded<T>(columns);
     if (packed_keys)
       times_transposed(s, s_row, h.q + i0 * a.q_at.row, a.q_at.row, rows, a.d,
                        packed_keys + seen.begin * a.d, columns);
     else
       times_keys(h, s, s_row, i0, rows, seen);
-    for (std::int64_t r = 0; r < rows; ++r) {
+    for (Index r = 0; r < rows; ++r) {
       const KeyRange own = h.columns(i0 + r, seen);
-      const std::int64_t n = own.end;
+      const Index n = own.end;
       T* row = s + r * s_row;
       finish_scores(h, row, i0 + r, seen.begin, own, !h.plain);
       // Online softmax (Milakov and Gimelshein 2018): if a tile has a larger score than the earlier
@@ -166,7 +166,7 @@ HWY_NOINLINE void forward_block(const Head<T>& h, const T* packed_keys, const T*
         drop_row(row, keep, T(1), n);
       }
       if (!first && shrink != T(1))
-        for (std::int64_t c = 0; c < dv; ++c) acc[r * dv + c] *= shrink;
+        for (Index c = 0; c < dv; ++c) acc[r * dv + c] *= shrink;
       top[r] = now;
     }
     const Panels<T> values =
@@ -186,25 +186,24 @@ HWY_NOINLINE void forward_block(const Head<T>& h, const T* packed_keys, const T*
 template <class T>
 void forward(const Attention<T>& a) {
   const VisibleKeys visible(a);
-  const std::int64_t heads = a.heads();
-  const auto run = [&](std::int64_t index, auto over) HWY_ATTR {
+  const Index heads = a.heads();
+  const auto run = [&](Index index, auto over) HWY_ATTR {
     const Head<T> h(a, visible, index);
     const bool pack = !reads_in_place(h);
     const Scratch<T> keys(pack ? padded<T>(h.keys.end) * a.d : 0);
     const Scratch<T> values(pack ? h.keys.end * padded<T>(a.d_value) : 0);
     std::atomic<bool> not_finite = false;  // true if a value is not finite
-    over(pack ? (h.keys.end + kKeys - 1) / kKeys : 0,
-         [&](std::int64_t begin, std::int64_t end) HWY_ATTR {
-           const KeyRange some{begin * kKeys, std::min(end * kKeys, h.keys.end)};
-           pack_panels(keys.get() + some.begin * a.d, h.k + some.begin * a.k_at.row, 1, a.k_at.row,
-                       a.d, some.size());
-           if (pack_rows(values.get() + some.begin * padded<T>(a.d_value), h.v, a.v_at.row,
-                         a.d_value, some, T(1)))
-             not_finite = true;
-         });
-    over((a.tq + kQueries - 1) / kQueries, [&](std::int64_t begin, std::int64_t end) HWY_ATTR {
+    over(pack ? (h.keys.end + kKeys - 1) / kKeys : 0, [&](Index begin, Index end) HWY_ATTR {
+      const KeyRange some{begin * kKeys, std::min(end * kKeys, h.keys.end)};
+      pack_panels(keys.get() + some.begin * a.d, h.k + some.begin * a.k_at.row, 1, a.k_at.row, a.d,
+                  some.size());
+      if (pack_rows(values.get() + some.begin * padded<T>(a.d_value), h.v, a.v_at.row, a.d_value,
+                    some, T(1)))
+        not_finite = true;
+    });
+    over((a.tq + kQueries - 1) / kQueries, [&](Index begin, Index end) HWY_ATTR {
       end = std::min(end * kQueries, a.tq);
-      for (std::int64_t i = begin * kQueries, rows; i < end; i += rows) {
+      for (Index i = begin * kQueries, rows; i < end; i += rows) {
         rows = h.rows_together(i, end);
         const auto block = h.is_long(i) ? forward_block<T, double> : forward_block<T, T>;
         block(h, pack ? keys.get() : nullptr, values.get(), not_finite, i, rows);
@@ -215,12 +214,10 @@ void forward(const Attention<T>& a) {
   // computed one after the other, and the blocks of keys and queries of a head are divided among
   // the threads.
   if (heads >= 8)
-    return parallel_for(heads, 1, [&](std::int64_t begin, std::int64_t end) HWY_ATTR {
-      for (std::int64_t i = begin; i < end; ++i)
-        run(i, [](std::int64_t n, auto f) HWY_ATTR { f(0, n); });
+    return parallel_for(heads, 1, [&](Index begin, Index end) HWY_ATTR {
+      for (Index i = begin; i < end; ++i) run(i, [](Index n, auto f) HWY_ATTR { f(0, n); });
     });
-  for (std::int64_t i = 0; i < heads; ++i)
-    run(i, [](std::int64_t n, auto f) { parallel_for(n, 1, f); });
+  for (Index i = 0; i < heads; ++i) run(i, [](Index n, auto f) { parallel_for(n, 1, f); });
 }
 
 void forward_float(const Attention<float>& a) { forward(a); }

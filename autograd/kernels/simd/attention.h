@@ -10,23 +10,25 @@
 #include <array>
 #include <cstdint>
 
+#include "autograd/base/index.h"
+
 namespace heed::autograd::kernels {
 
 inline constexpr int kMaxLead = 6;  ///< largest number of leading axes
 /// One number per leading axis: a size, an index or a stride. Unused entries are 0.
-using LeadAxes = std::array<std::int64_t, kMaxLead>;
+using LeadAxes = std::array<Index, kMaxLead>;
 
 /// Strides of an array [leading axes, rows, d]. The values of a row are adjacent.
 struct HeadStrides {
-  LeadAxes lead = {};    ///< stride along each leading axis
-  std::int64_t row = 0;  ///< stride between rows
+  LeadAxes lead = {};  ///< stride along each leading axis
+  Index row = 0;       ///< stride between rows
 };
 /// Strides of an array [leading axes, tq, tk]. The stride is 0 along axes over which the array is
 /// broadcast.
 struct ScoreStrides {
-  LeadAxes lead = {};       ///< stride along each leading axis
-  std::int64_t row = 0;     ///< stride between queries
-  std::int64_t column = 0;  ///< stride between keys
+  LeadAxes lead = {};  ///< stride along each leading axis
+  Index row = 0;       ///< stride between queries
+  Index column = 0;    ///< stride between keys
 };
 
 /// The arguments of attention that do not depend on the scalar type: sizes, and the keys that each
@@ -35,18 +37,18 @@ struct ScoreStrides {
 struct AttentionShape {
   int lead_axes = 0;           ///< number of leading axes
   LeadAxes lead = {};          ///< size of each leading axis
-  std::int64_t tq = 0;         ///< number of queries
-  std::int64_t tk = 0;         ///< number of keys and values
-  std::int64_t d = 0;          ///< size of a query and of a key, at most kMaxHead
-  std::int64_t d_value = 0;    ///< size of a value, at most kMaxHead
+  Index tq = 0;                ///< number of queries
+  Index tk = 0;                ///< number of keys and values
+  Index d = 0;                 ///< size of a query and of a key, at most kMaxHead
+  Index d_value = 0;           ///< size of a value, at most kMaxHead
   bool causal = false;         ///< if true, keys after the query's position are hidden
-  std::int64_t window = 0;     ///< if not 0, keys at distance `window` or farther are hidden
+  Index window = 0;            ///< if not 0, keys at distance `window` or farther are hidden
   const bool* keep = nullptr;  ///< keep-mask [leading axes, tq, tk] or null; true = may attend
   ScoreStrides keep_at;        ///< strides of `keep`
 
   /// Returns the number of heads, the product of the sizes of the leading axes.
-  std::int64_t heads() const {
-    std::int64_t n = 1;
+  Index heads() const {
+    Index n = 1;
     for (int i = 0; i < lead_axes; ++i) n *= lead[std::size_t(i)];
     return n;
   }
@@ -102,7 +104,7 @@ struct AttentionGrads {
   HeadStrides dv_at;            ///< strides of dv
   T* dbias = nullptr;           ///< null or the gradient of bias, summed over axes with stride 0
   ScoreStrides dbias_at;        ///< strides of dbias
-  std::int64_t dbias_size = 0;  ///< number of values in dbias, which are adjacent
+  Index dbias_size = 0;         ///< number of values in dbias, which are adjacent
 
   // Outputs that a probe records, row-major [leading axes, tq, tk]; null if they are not needed.
   // Writing them does not change a bit of the other outputs.
@@ -111,7 +113,7 @@ struct AttentionGrads {
   T* ddropped = nullptr;  ///< gradient of the weights after dropout
 };
 
-inline constexpr std::int64_t kMaxHead = 256;  ///< largest d and d_value
+inline constexpr Index kMaxHead = 256;  ///< largest d and d_value
 
 namespace simd {
 

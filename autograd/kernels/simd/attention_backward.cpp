@@ -26,47 +26,47 @@ namespace hn = hwy::HWY_NAMESPACE;
 // for all heads of a group, one head after the other.
 template <class T>
 struct Tasks {
-  static constexpr std::int64_t kTasks = 8, kMinBlocks = 2;
+  static constexpr Index kTasks = 8, kMinBlocks = 2;
   const Attention<T>& a;
   const AttentionGrads<T>& g;
   const VisibleKeys& visible;
-  std::int64_t members = 1;           // number of heads per group
-  std::int64_t groups, rows, chunks;  // numbers of groups, queries per chunk, chunks per head
+  Index members = 1;           // number of heads per group
+  Index groups, rows, chunks;  // numbers of groups, queries per chunk, chunks per head
 
   Tasks(const Attention<T>& all, const AttentionGrads<T>& grads, const VisibleKeys& some)
       : a(all), g(grads), visible(some) {
     for (std::size_t axis = 0; axis < std::size_t(a.lead_axes); ++axis)
       if (is_shared(axis)) members *= a.lead[axis];
     groups = a.heads() / members;
-    const std::int64_t wanted = (kTasks + groups - 1) / groups;
-    const std::int64_t blocks = (a.tq + kQueries - 1) / kQueries;
+    const Index wanted = (kTasks + groups - 1) / groups;
+    const Index blocks = (a.tq + kQueries - 1) / kQueries;
     rows = std::max(kMinBlocks, (blocks + wanted - 1) / wanted) * kQueries;
     chunks = (a.tq + rows - 1) / rows;
   }
   bool is_shared(std::size_t axis) const { return g.dbias && g.dbias_at.lead[axis] == 0; }
   // Returns the index of head i of a group.
-  std::int64_t head(std::int64_t group, std::int64_t i) const {
-    std::int64_t index = 0, step = 1;
+  Index head(Index group, Index i) const {
+    Index index = 0, step = 1;
     for (std::size_t axis = std::size_t(a.lead_axes); axis-- > 0; step *= a.lead[axis]) {
-      std::int64_t& from = is_shared(axis) ? i : group;
+      Index& from = is_shared(axis) ? i : group;
       index += from % a.lead[axis] * step;
       from /= a.lead[axis];
     }
     return index;
   }
-  std::int64_t end(std::int64_t chunk) const { return std::min(a.tq, (chunk + 1) * rows); }
+  Index end(Index chunk) const { return std::min(a.tq, (chunk + 1) * rows); }
   // Returns the keys that causality and the window allow the queries of a chunk to read. The range
   // starts at the first key of a panel.
-  KeyRange keys(std::int64_t chunk) const {
+  KeyRange keys(Index chunk) const {
     KeyRange seen = visible.rows(chunk * rows, end(chunk) - chunk * rows);
     seen.begin -= seen.begin % panel_width<T>();
     return seen;
   }
   // Returns the total number of keys of the chunks before this one, which is the position of its
   // sums in memory.
-  std::int64_t keys_before(std::int64_t chunk) const {
-    std::int64_t total = 0;
-    for (std::int64_t c = 0; c < chunk; ++c) total += keys(c).size();
+  Index keys_before(Index chunk) const {
+    Index total = 0;
+    for (Index c = 0; c < chunk; ++c) total += keys(c).size();
     return total;
   }
 };
@@ -78,7 +78,7 @@ template <class T>
 struct Sums {
   T *dk, *dv;
   double* dbias;
-  std::int64_t dk_row, dv_row;
+  Index dk_row, dv_row;
   KeyRange keys;
 };
 
@@ -86,12 +86,12 @@ struct Sums {
 // the output O. The terms are added in the same order as in the product dO v^T. If only one key is
 // visible, dP and delta are therefore equal, and dS is exactly 0.
 template <class T>
-HWY_NOINLINE void dot_rows(T* delta, const T* x, std::int64_t x_row, const T* y, std::int64_t y_row,
-                           std::int64_t rows, std::int64_t n) {
+HWY_NOINLINE void dot_rows(T* delta, const T* x, Index x_row, const T* y, Index y_row, Index rows,
+                           Index n) {
   const hn::CappedTag<T, 1> d;
   constexpr int kTogether = 8;  // number of sums that are computed at the same time
-  const auto row = [&](std::int64_t r) { return std::min(r, rows - 1); };
-  for (std::int64_t r0 = 0; r0 < rows; r0 += kTogether) {
+  const auto row = [&](Index r) { return std::min(r, rows - 1); };
+  for (Index r0 = 0; r0 < rows; r0 += kTogether) {
     hn::Vec<decltype(d)> total[kTogether];
     const T *a[kTogether], *b[kTogether];
     HWY_UNROLL(8)
@@ -99,7 +99,7 @@ HWY_NOINLINE void dot_rows(T* delta, const T* x, std::int64_t x_row, const T* y,
       total[r] = hn::Zero(d);
       a[r] = x + row(r0 + r) * x_row, b[r] = y + row(r0 + r) * y_row;
     }
-    for (std::int64_t c = 0; c < n; ++c) HWY_UNROLL(8)
+    for (Index c = 0; c < n; ++c) HWY_UNROLL(8)
     for (int r = 0; r < kTogether; ++r)
       total[r] = hn::MulAdd(hn::LoadU(d, a[r] + c), hn::LoadU(d, b[r] + c), total[r]);
     for (int r = 0; r < kTogether && r0 + r < rows; ++r) delta[r0 + r] = hn::GetLane(total[r]);
@@ -112,15 +112,15 @@ HWY_NOINLINE void dot_rows(T* delta, const T* x, std::int64_t x_row, const T* y,
 // do not add up to 1. Second, delta_i is computed as the sum of P dP over the keys. The rounding
 // errors of this sum cancel in dS, but the rounding errors of dO . O would not.
 template <class T>
-bool in_one_block(const Head<T>& h, std::int64_t i) {
+bool in_one_block(const Head<T>& h, Index i) {
   return h.causal_end(i) <= kKeys;
 }
 // Returns the sum of p * ds over n columns. Masked columns, whose weight is 0, are skipped.
 template <class T>
-HWY_NOINLINE T weighted_sum(const T* p, const T* ds, std::int64_t n) {
+HWY_NOINLINE T weighted_sum(const T* p, const T* ds, Index n) {
   const Full<T> d;
   auto total = hn::Zero(d);
-  for (std::int64_t c = 0; c < n; c += std::int64_t(hn::Lanes(d))) {
+  for (Index c = 0; c < n; c += Index(hn::Lanes(d))) {
     const auto weight = hn::Load(d, p + c);
     const auto none = hn::Eq(weight, hn::Zero(d));  // multiplying by 0 would not remove NaN
     total = hn::Add(total, hn::IfThenZeroElse(none, hn::Mul(weight, hn::Load(d, ds + c))));
@@ -134,11 +134,11 @@ HWY_NOINLINE T weighted_sum(const T* p, const T* ds, std::int64_t n) {
 // dpattern unless it is null. `keep` points to the dropout flags, or is null if there is no
 // dropout.
 template <class T>
-HWY_NOINLINE void backward_row(const Head<T>& h, T* p, T* ds, const std::uint8_t* keep,
-                               std::int64_t i, std::int64_t j0, KeyRange own, std::int64_t columns,
-                               std::int64_t s_row, T delta, T* dpattern) {
+HWY_NOINLINE void backward_row(const Head<T>& h, T* p, T* ds, const std::uint8_t* keep, Index i,
+                               Index j0, KeyRange own, Index columns, Index s_row, T delta,
+                               T* dpattern) {
   const Full<T> d;
-  const auto lanes = std::int64_t(hn::Lanes(d));
+  const auto lanes = Index(hn::Lanes(d));
   finish_scores(h, p, i, j0, own, !h.plain);
   const double lse = h.lse[i] == kMinusInf<double> ? 0 : h.lse[i];
   // In a long row, most scores are near the log-mean-exp. The differences s - shift are then small,
@@ -152,7 +152,7 @@ HWY_NOINLINE void backward_row(const Head<T>& h, T* p, T* ds, const std::uint8_t
     scale = total > 0 ? 1 / total : T(0);
     delta = weighted_sum(p, ds, s_row) * scale;
   }
-  for (std::int64_t c = 0; c < s_row; c += lanes) {
+  for (Index c = 0; c < s_row; c += lanes) {
     const auto weight = hn::Mul(hn::Load(d, p + c), hn::Set(d, scale));
     const auto spread = hn::Sub(hn::Load(d, ds + c), hn::Set(d, delta));
     const auto none = hn::Eq(weight, hn::Zero(d));  // multiplying by 0 would not remove NaN
@@ -190,9 +190,9 @@ struct Packed {
     not_finite = pack_rows(keys.get(), h.k, a.k_at.row, a.d, range, T(a.scale));
   }
   // Computes q k^T into p and grad_out v^T into ds, for `rows` queries and the keys `seen`.
-  void multiply(const Head<T>& h, const T* queries, const T* grad_out, std::int64_t grad_out_row,
-                std::int64_t rows, KeyRange seen) {
-    const std::int64_t from = seen.begin - range.begin, s_row = padded<T>(seen.size());
+  void multiply(const Head<T>& h, const T* queries, const T* grad_out, Index grad_out_row,
+                Index rows, KeyRange seen) {
+    const Index from = seen.begin - range.begin, s_row = padded<T>(seen.size());
     times_transposed(p, s_row, queries, h.a.q_at.row, rows, h.a.d, keys_t.get() + from * h.a.d,
                      seen.size());
     times_transposed(ds, s_row, grad_out, grad_out_row, rows, h.a.d_value,
@@ -205,17 +205,16 @@ struct Packed {
 // of masked weights are written, too, and need not be 0.
 template <class T>
 HWY_NOINLINE void write_block(const Head<T>& h, const AttentionGrads<T>& g, Packed<T>& x,
-                              const T* grad_out, std::int64_t i0, std::int64_t rows,
-                              const T* delta) {
+                              const T* grad_out, Index i0, Index rows, const T* delta) {
   const Attention<T>& a = h.a;
-  for (std::int64_t j0 = 0; j0 < a.tk; j0 += kKeys) {
-    const std::int64_t columns = std::min(kKeys, a.tk - j0);
-    const std::int64_t s_row = padded<T>(columns);
+  for (Index j0 = 0; j0 < a.tk; j0 += kKeys) {
+    const Index columns = std::min(kKeys, a.tk - j0);
+    const Index s_row = padded<T>(columns);
     const KeyRange seen{j0, j0 + columns};
     x.multiply(h, h.q + i0 * a.q_at.row, grad_out, g.grad_out_at.row, rows, seen);
-    for (std::int64_t r = 0; r < rows; ++r) {
+    for (Index r = 0; r < rows; ++r) {
       const KeyRange own = h.columns(i0 + r, seen);
-      const std::int64_t at = (h.index * a.tq + i0 + r) * a.tk + j0;
+      const Index at = (h.index * a.tq + i0 + r) * a.tk + j0;
       T* ds = x.ds + r * s_row;
       const std::uint8_t* keep =
           a.dropout > 0 ? kept_in_row(h, x.kept, i0 + r, j0, columns) : nullptr;
@@ -233,9 +232,9 @@ HWY_NOINLINE void write_block(const Head<T>& h, const AttentionGrads<T>& g, Pack
 // dk, dv and dbias.
 template <class T, class Sum>
 HWY_NOINLINE void backward_block(const Head<T>& h, const AttentionGrads<T>& g, Packed<T>& x,
-                                 const Sums<T>& sums, std::int64_t i0, std::int64_t rows) {
+                                 const Sums<T>& sums, Index i0, Index rows) {
   const Attention<T>& a = h.a;
-  const std::int64_t d = a.d, dv = a.d_value;
+  const Index d = a.d, dv = a.d_value;
   const T* q = h.q + i0 * a.q_at.row;
   const T* grad_out = g.grad_out + h.offset(g.grad_out_at.lead) + i0 * g.grad_out_at.row;
   T* dq = g.dq + h.offset(g.dq_at.lead) + i0 * g.dq_at.row;
@@ -248,26 +247,26 @@ HWY_NOINLINE void backward_block(const Head<T>& h, const AttentionGrads<T>& g, P
   const bool q_not_finite = scale_panels(x.q.get(), rows, d, T(a.scale));
   pack_panels(x.g.get(), grad_out, g.grad_out_at.row, 1, rows, dv);
   const bool g_not_finite = scale_panels(x.g.get(), rows, dv, T(1));
-  for (std::int64_t j0 = block_of(x.range.begin).begin; j0 < x.range.end; j0 += kKeys) {
+  for (Index j0 = block_of(x.range.begin).begin; j0 < x.range.end; j0 += kKeys) {
     const KeyRange seen = h.tile(i0, rows, j0);
     if (seen.empty()) continue;
-    const std::int64_t columns = seen.size(), s_row = padded<T>(columns);
+    const Index columns = seen.size(), s_row = padded<T>(columns);
     x.multiply(h, q, grad_out, g.grad_out_at.row, rows, seen);
-    for (std::int64_t r = 0; r < rows; ++r) {
+    for (Index r = 0; r < rows; ++r) {
       const KeyRange own = h.columns(i0 + r, seen);
-      const std::int64_t i = i0 + r, n = own.end;
+      const Index i = i0 + r, n = own.end;
       T *p = x.p + r * s_row, *ds = x.ds + r * s_row;
       const std::uint8_t* keep = a.dropout > 0 ? kept_in_row(h, x.kept, i, seen.begin, n) : nullptr;
       backward_row(h, p, ds, keep, i, seen.begin, own, n, s_row, delta[r],
                    static_cast<T*>(nullptr));
       if (keep) drop_row(p, keep, dropout_scale(a), n);
       if (sums.dbias) {
-        const std::int64_t step = g.dbias_at.column;
+        const Index step = g.dbias_at.column;
         double* dbias = sums.dbias + i * g.dbias_at.row + seen.begin * step;
-        for (std::int64_t j = 0; j < n; ++j) dbias[j * step] += double(ds[j]);
+        for (Index j = 0; j < n; ++j) dbias[j * step] += double(ds[j]);
       }
     }
-    const std::int64_t at = seen.begin - sums.keys.begin;
+    const Index at = seen.begin - sums.keys.begin;
     add_product(sum_dq, x.ds, s_row, rows, d, packed_rows(x.keys.get(), x.range, d, seen.begin),
                 seen.begin, columns);
     multiply_block<T>(columns, dv, rows, {x.p, 1, s_row}, packed_panels(x.g.get(), rows),
@@ -284,8 +283,8 @@ HWY_NOINLINE void backward_block(const Head<T>& h, const AttentionGrads<T>& g, P
       add_not_finite(h, sums.dk + at * sums.dk_row, sums.dk_row, x.ds, i0, rows, seen, false, q,
                      a.q_at.row, d, T(a.scale));
   }
-  for (std::int64_t r = 0; r < rows; ++r)
-    for (std::int64_t c = 0; c < d; ++c) dq[r * g.dq_at.row + c] = T(sum_dq[r * d + c]);
+  for (Index r = 0; r < rows; ++r)
+    for (Index c = 0; c < d; ++c) dq[r * g.dq_at.row + c] = T(sum_dq[r * d + c]);
   if (g.dscores || g.dpattern || g.ddropped) write_block(h, g, x, grad_out, i0, rows, delta);
 }
 
@@ -293,21 +292,21 @@ HWY_NOINLINE void backward_block(const Head<T>& h, const AttentionGrads<T>& g, P
 // the chunk.
 template <class T>
 HWY_NOINLINE void backward_chunk(const Head<T>& h, const AttentionGrads<T>& g, const Sums<T>& sums,
-                                 std::int64_t begin, std::int64_t end, KeyRange keys) {
+                                 Index begin, Index end, KeyRange keys) {
   keys = keys & h.keys;
   keys.begin -= keys.begin % panel_width<T>();                    // rounds down to a panel
   if (g.dscores || g.dpattern || g.ddropped) keys = {0, h.a.tk};  // a probe needs all keys
   Packed<T> x(h, keys);
   // Rows of dk and dv are set to 0 just before the first tile that may add to them, so that the
   // rows are still in the cache for the addition.
-  std::int64_t cleared = 0;
-  const auto clear_before = [&](std::int64_t j) {
+  Index cleared = 0;
+  const auto clear_before = [&](Index j) {
     for (; cleared < j; ++cleared) {
       std::fill_n(sums.dk + cleared * sums.dk_row, h.a.d, T(0));
       std::fill_n(sums.dv + cleared * sums.dv_row, h.a.d_value, T(0));
     }
   };
-  for (std::int64_t i0 = begin, rows; i0 < end; i0 += rows) {
+  for (Index i0 = begin, rows; i0 < end; i0 += rows) {
     rows = h.rows_together(i0, end);
     clear_before(h.visible.rows(i0, rows).end - sums.keys.begin);
     const auto block = h.is_long(i0) ? backward_block<T, double> : backward_block<T, T>;
@@ -319,15 +318,15 @@ HWY_NOINLINE void backward_chunk(const Head<T>& h, const AttentionGrads<T>& g, c
 // Computes rows `some` of dk or dv of a head as the sum over its chunks, in the order of the
 // chunks. `first` points to the sums of the first chunk, and `width` is the length of a row.
 template <class T>
-void add_chunks(const Tasks<T>& tasks, T* out, std::int64_t out_row, const T* first,
-                std::int64_t width, KeyRange some) {
-  for (std::int64_t j = some.begin; j < some.end; ++j) std::fill_n(out + j * out_row, width, T(0));
-  for (std::int64_t c = 0; c < tasks.chunks; ++c) {
+void add_chunks(const Tasks<T>& tasks, T* out, Index out_row, const T* first, Index width,
+                KeyRange some) {
+  for (Index j = some.begin; j < some.end; ++j) std::fill_n(out + j * out_row, width, T(0));
+  for (Index c = 0; c < tasks.chunks; ++c) {
     const KeyRange keys = tasks.keys(c), both = keys & some;
-    for (std::int64_t j = both.begin; j < both.end; ++j) {
+    for (Index j = both.begin; j < both.end; ++j) {
       const T* HWY_RESTRICT row = first + (j - keys.begin) * width;
       T* HWY_RESTRICT sum = out + j * out_row;
-      for (std::int64_t i = 0; i < width; ++i) sum[i] += row[i];
+      for (Index i = 0; i < width; ++i) sum[i] += row[i];
     }
     first += keys.size() * width;
   }
@@ -338,22 +337,22 @@ void backward(const Attention<T>& a, const AttentionGrads<T>& g) {
   const VisibleKeys visible(a);
   const Tasks<T> tasks(a, g, visible);
   const bool apart = tasks.chunks > 1;
-  const std::int64_t bias_parts = !g.dbias ? 0 : apart && g.dbias_at.row == 0 ? tasks.chunks : 1;
-  const std::int64_t heads = a.heads(), all_keys = tasks.keys_before(tasks.chunks);
+  const Index bias_parts = !g.dbias ? 0 : apart && g.dbias_at.row == 0 ? tasks.chunks : 1;
+  const Index heads = a.heads(), all_keys = tasks.keys_before(tasks.chunks);
   const Scratch<T> dk(apart ? heads * all_keys * a.d : 0),
       dv(apart ? heads * all_keys * a.d_value : 0);
   const Scratch<double> dbias(bias_parts * g.dbias_size);
-  constexpr std::int64_t kGrain = 1 << 14;
-  parallel_for(bias_parts * g.dbias_size, kGrain, [&](std::int64_t begin, std::int64_t end) {
+  constexpr Index kGrain = 1 << 14;
+  parallel_for(bias_parts * g.dbias_size, kGrain, [&](Index begin, Index end) {
     std::fill(dbias.get() + begin, dbias.get() + end, 0.0);
   });
-  parallel_for(tasks.groups * tasks.chunks, 1, [&](std::int64_t begin, std::int64_t end) HWY_ATTR {
-    for (std::int64_t task = begin; task < end; ++task) {
+  parallel_for(tasks.groups * tasks.chunks, 1, [&](Index begin, Index end) HWY_ATTR {
+    for (Index task = begin; task < end; ++task) {
       // The last chunks run first, because with causality they have the most keys.
-      const std::int64_t chunk = tasks.chunks - 1 - task / tasks.groups;
-      for (std::int64_t i = 0; i < tasks.members; ++i) {
+      const Index chunk = tasks.chunks - 1 - task / tasks.groups;
+      for (Index i = 0; i < tasks.members; ++i) {
         const Head<T> h(a, visible, tasks.head(task % tasks.groups, i));
-        const std::int64_t row = h.index * all_keys + tasks.keys_before(chunk);
+        const Index row = h.index * all_keys + tasks.keys_before(chunk);
         const KeyRange keys = tasks.keys(chunk);
         Sums<T> sums{g.dk + h.offset(g.dk_at.lead),
                      g.dv + h.offset(g.dv_at.lead),
@@ -370,21 +369,21 @@ void backward(const Attention<T>& a, const AttentionGrads<T>& g) {
       }
     }
   });
-  constexpr std::int64_t kTogether = 64;  // rows of dk or dv per task; they stay in the cache
-  const std::int64_t blocks = (a.tk + kTogether - 1) / kTogether;
-  parallel_for(apart ? heads * blocks : 0, 1, [&](std::int64_t block, std::int64_t) HWY_ATTR {
+  constexpr Index kTogether = 64;  // rows of dk or dv per task; they stay in the cache
+  const Index blocks = (a.tk + kTogether - 1) / kTogether;
+  parallel_for(apart ? heads * blocks : 0, 1, [&](Index block, Index) HWY_ATTR {
     const Head<T> h(a, visible, block / blocks);
-    const std::int64_t j0 = block % blocks * kTogether;
+    const Index j0 = block % blocks * kTogether;
     const KeyRange some{j0, std::min(a.tk, j0 + kTogether)};
     add_chunks(tasks, g.dk + h.offset(g.dk_at.lead), g.dk_at.row,
                dk.get() + h.index * all_keys * a.d, a.d, some);
     add_chunks(tasks, g.dv + h.offset(g.dv_at.lead), g.dv_at.row,
                dv.get() + h.index * all_keys * a.d_value, a.d_value, some);
   });
-  parallel_for(g.dbias ? g.dbias_size : 0, kGrain, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin; i < end; ++i) {
+  parallel_for(g.dbias ? g.dbias_size : 0, kGrain, [&](Index begin, Index end) {
+    for (Index i = begin; i < end; ++i) {
       double sum = 0;
-      for (std::int64_t c = 0; c < bias_parts; ++c) sum += dbias.get()[c * g.dbias_size + i];
+      for (Index c = 0; c < bias_parts; ++c) sum += dbias.get()[c * g.dbias_size + i];
       g.dbias[i] = T(sum);
     }
   });

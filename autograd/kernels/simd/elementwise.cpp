@@ -23,18 +23,18 @@ namespace hn = hwy::HWY_NAMESPACE;
 using D = hn::ScalableTag<float>;
 using V = hn::Vec<D>;
 
-void add_loop(float* y, const float* a, const float* b, std::int64_t n) { add_vectors(y, a, b, n); }
-void exp_loop(float* y, const float* x, std::int64_t n) {
+void add_loop(float* y, const float* a, const float* b, Index n) { add_vectors(y, a, b, n); }
+void exp_loop(float* y, const float* x, Index n) {
   for_each_vector(
       n, [&](auto, auto load, auto store) HWY_ATTR { store(vector_exp(D(), load(x)), y); });
 }
-void tanh_loop(float* y, const float* x, std::int64_t n) {
+void tanh_loop(float* y, const float* x, Index n) {
   for_each_vector(n,
                   [&](auto, auto load, auto store) HWY_ATTR { store(hn::Tanh(D(), load(x)), y); });
 }
-void tanh_backward_loop(float* dx, const float* g, const float* x, std::int64_t n) {
+void tanh_backward_loop(float* dx, const float* g, const float* x, Index n) {
 #if HWY_TARGET == HWY_SCALAR
-  for (std::int64_t i = 0; i < n; ++i) dx[i] = g[i] * float(reference::Tanh::slope(double(x[i])));
+  for (Index i = 0; i < n; ++i) dx[i] = g[i] * float(reference::Tanh::slope(double(x[i])));
 #else
   for_each_vector(n, [&](auto, auto load, auto store) HWY_ATTR {
     const V slope = in_float64(D(), hn::Abs(load(x)), [](auto wide, auto t) HWY_ATTR {
@@ -55,9 +55,9 @@ HWY_INLINE V limited(V x) {
 // Computes y = f(x) for a function f with f(x) - f(-x) = x. With t = |x|, Tail::value() returns
 // -2^64 f(-t), and Tail::slope() returns 2^64 f'(-t). On one lane, F computes f in float64.
 template <class F, class Tail>
-void gate_loop(float* y, const float* x, std::int64_t n) {
+void gate_loop(float* y, const float* x, Index n) {
 #if HWY_TARGET == HWY_SCALAR
-  for (std::int64_t i = 0; i < n; ++i) y[i] = float(F::value(double(x[i])));
+  for (Index i = 0; i < n; ++i) y[i] = float(F::value(double(x[i])));
 #else
   const D d;
   for_each_vector(n, [&](auto, auto load, auto store) HWY_ATTR {
@@ -67,9 +67,9 @@ void gate_loop(float* y, const float* x, std::int64_t n) {
 #endif
 }
 template <class F, class Tail>
-void gate_backward_loop(float* dx, const float* g, const float* x, std::int64_t n) {
+void gate_backward_loop(float* dx, const float* g, const float* x, Index n) {
 #if HWY_TARGET == HWY_SCALAR
-  for (std::int64_t i = 0; i < n; ++i) dx[i] = g[i] * float(F::slope(double(x[i])));
+  for (Index i = 0; i < n; ++i) dx[i] = g[i] * float(F::slope(double(x[i])));
 #else
   const D d;
   const V scale = hn::Set(d, 0x1p-64f);
@@ -81,26 +81,24 @@ void gate_backward_loop(float* dx, const float* g, const float* x, std::int64_t 
   });
 #endif
 }
-void gelu_loop(float* y, const float* x, std::int64_t n) {
-  gate_loop<reference::Gelu, GeluTail>(y, x, n);
-}
-void gelu_backward_loop(float* dx, const float* g, const float* x, std::int64_t n) {
+void gelu_loop(float* y, const float* x, Index n) { gate_loop<reference::Gelu, GeluTail>(y, x, n); }
+void gelu_backward_loop(float* dx, const float* g, const float* x, Index n) {
   gate_backward_loop<reference::Gelu, GeluTail>(dx, g, x, n);
 }
-void gelu_tanh_loop(float* y, const float* x, std::int64_t n) {
+void gelu_tanh_loop(float* y, const float* x, Index n) {
   gate_loop<reference::GeluTanh, LogisticTail<reference::GeluTanhU>>(y, x, n);
 }
-void gelu_tanh_backward_loop(float* dx, const float* g, const float* x, std::int64_t n) {
+void gelu_tanh_backward_loop(float* dx, const float* g, const float* x, Index n) {
   gate_backward_loop<reference::GeluTanh, LogisticTail<reference::GeluTanhU>>(dx, g, x, n);
 }
-void silu_loop(float* y, const float* x, std::int64_t n) {
+void silu_loop(float* y, const float* x, Index n) {
   gate_loop<reference::Silu, LogisticTail<reference::SiluU>>(y, x, n);
 }
-void silu_backward_loop(float* dx, const float* g, const float* x, std::int64_t n) {
+void silu_backward_loop(float* dx, const float* g, const float* x, Index n) {
   gate_backward_loop<reference::Silu, LogisticTail<reference::SiluU>>(dx, g, x, n);
 }
 
-void adamw_loop(float* p, const float* g, float* m, float* v, std::int64_t n, const AdamWStep& s) {
+void adamw_loop(float* p, const float* g, float* m, float* v, Index n, const AdamWStep& s) {
   const D d;
   const auto c = [d](double value) HWY_ATTR { return hn::Set(d, float(value)); };
   const V b1 = c(s.beta1), b2 = c(s.beta2), c1 = c(1 - s.beta1), c2 = c(1 - s.beta2);
@@ -121,7 +119,7 @@ void keep_span(const DropoutMask& mask, std::uint64_t first, std::span<std::uint
   std::uint8_t memory[kRun + kKeepSlack];
   for (std::size_t at = 0; at < out.size(); at += kRun) {
     const std::size_t n = std::min(kRun, out.size() - at);
-    std::copy_n(keep_run(mask, first + at, std::int64_t(n), memory), n, out.data() + at);
+    std::copy_n(keep_run(mask, first + at, Index(n), memory), n, out.data() + at);
   }
 }
 
@@ -148,29 +146,27 @@ HWY_EXPORT(keep_span);
 
 }  // namespace
 
-void add(float* y, const float* a, const float* b, std::int64_t n) {
+void add(float* y, const float* a, const float* b, Index n) {
   HWY_DYNAMIC_DISPATCH(add_loop)(y, a, b, n);
 }
-void exp(float* y, const float* x, std::int64_t n) { HWY_DYNAMIC_DISPATCH(exp_loop)(y, x, n); }
-void tanh(float* y, const float* x, std::int64_t n) { HWY_DYNAMIC_DISPATCH(tanh_loop)(y, x, n); }
-void tanh_backward(float* dx, const float* g, const float* x, std::int64_t n) {
+void exp(float* y, const float* x, Index n) { HWY_DYNAMIC_DISPATCH(exp_loop)(y, x, n); }
+void tanh(float* y, const float* x, Index n) { HWY_DYNAMIC_DISPATCH(tanh_loop)(y, x, n); }
+void tanh_backward(float* dx, const float* g, const float* x, Index n) {
   HWY_DYNAMIC_DISPATCH(tanh_backward_loop)(dx, g, x, n);
 }
-void gelu(float* y, const float* x, std::int64_t n) { HWY_DYNAMIC_DISPATCH(gelu_loop)(y, x, n); }
-void gelu_backward(float* dx, const float* g, const float* x, std::int64_t n) {
+void gelu(float* y, const float* x, Index n) { HWY_DYNAMIC_DISPATCH(gelu_loop)(y, x, n); }
+void gelu_backward(float* dx, const float* g, const float* x, Index n) {
   HWY_DYNAMIC_DISPATCH(gelu_backward_loop)(dx, g, x, n);
 }
-void gelu_tanh(float* y, const float* x, std::int64_t n) {
-  HWY_DYNAMIC_DISPATCH(gelu_tanh_loop)(y, x, n);
-}
-void gelu_tanh_backward(float* dx, const float* g, const float* x, std::int64_t n) {
+void gelu_tanh(float* y, const float* x, Index n) { HWY_DYNAMIC_DISPATCH(gelu_tanh_loop)(y, x, n); }
+void gelu_tanh_backward(float* dx, const float* g, const float* x, Index n) {
   HWY_DYNAMIC_DISPATCH(gelu_tanh_backward_loop)(dx, g, x, n);
 }
-void silu(float* y, const float* x, std::int64_t n) { HWY_DYNAMIC_DISPATCH(silu_loop)(y, x, n); }
-void silu_backward(float* dx, const float* g, const float* x, std::int64_t n) {
+void silu(float* y, const float* x, Index n) { HWY_DYNAMIC_DISPATCH(silu_loop)(y, x, n); }
+void silu_backward(float* dx, const float* g, const float* x, Index n) {
   HWY_DYNAMIC_DISPATCH(silu_backward_loop)(dx, g, x, n);
 }
-void adamw(float* p, const float* g, float* m, float* v, std::int64_t n, const AdamWStep& step) {
+void adamw(float* p, const float* g, float* m, float* v, Index n, const AdamWStep& step) {
   HWY_DYNAMIC_DISPATCH(adamw_loop)(p, g, m, v, n, step);
 }
 void keep(const DropoutMask& mask, std::uint64_t first, std::span<std::uint8_t> out) {

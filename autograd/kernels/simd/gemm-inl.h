@@ -13,7 +13,6 @@
 #endif
 
 #include <algorithm>
-#include <cstdint>
 
 #include "autograd/kernels/simd/vectors-inl.h"
 #include "hwy/cache_control.h"
@@ -34,22 +33,22 @@ constexpr int kRows = 6;  // of 16 registers, 12 are for C, 2 for B and 1 for A
 // shares the core. In that case, a loop of 24 instructions is up to 9 % faster on Zen 3 than a loop
 // of 28. If no other thread shares the core, both loops take the same time.
 constexpr bool kLean = HWY_TARGET == HWY_AVX2;
-constexpr std::int64_t kBlockK = 384;  // largest k of a block; a strip of A then stays in L1
-constexpr std::int64_t kAhead = 8;     // B is prefetched this number of rows before its use
-constexpr std::int64_t kFetchC = 64;   // smallest k for which prefetching C saves time
-constexpr std::int64_t kNarrow = 64;   // for B with more columns, pack_a() copies a column-major A
+constexpr Index kBlockK = 384;  // largest k of a block; a strip of A then stays in L1
+constexpr Index kAhead = 8;     // B is prefetched this number of rows before its use
+constexpr Index kFetchC = 64;   // smallest k for which prefetching C saves time
+constexpr Index kNarrow = 64;   // for B with more columns, pack_a() copies a column-major A
 
 template <class T>
 using Full = hn::ScalableTag<T>;
 
 /// Returns the number of columns of a panel of B.
 template <class T>
-HWY_INLINE std::int64_t panel_width() {
-  return 2 * std::int64_t(hn::Lanes(Full<T>()));
+HWY_INLINE Index panel_width() {
+  return 2 * Index(hn::Lanes(Full<T>()));
 }
 /// Returns the number of panels that cover n columns.
 template <class T>
-HWY_INLINE std::int64_t panel_count(std::int64_t n) {
+HWY_INLINE Index panel_count(Index n) {
   return (n + panel_width<T>() - 1) / panel_width<T>();
 }
 
@@ -57,7 +56,7 @@ HWY_INLINE std::int64_t panel_count(std::int64_t n) {
 template <class T>
 struct Strips {
   const T* a;
-  std::int64_t row, col;
+  Index row, col;
 };
 
 /// A block of B in panels of width = panel_width() columns. Element (l, j) is
@@ -65,7 +64,7 @@ struct Strips {
 template <class T>
 struct Panels {
   const T* b;
-  std::int64_t row, panel;
+  Index row, panel;
 };
 
 /// Hides the value of p from the optimizer. Otherwise the compiler computes addresses that depend
@@ -77,10 +76,10 @@ HWY_INLINE void hide_from_optimizer(T*& p) {
 
 /// Adds the products of kc columns of A and kc rows of B to the tile acc, which stays in registers.
 template <int kR, int kV, class T, class V>
-HWY_INLINE void add_products(V (&acc)[kR][kV], std::int64_t kc, const T* a, std::int64_t a_row,
-                             const T* b, std::int64_t b_row, std::int64_t a_col) {
+HWY_INLINE void add_products(V (&acc)[kR][kV], Index kc, const T* a, Index a_row, const T* b,
+                             Index b_row, Index a_col) {
   const Full<T> d;
-  const std::int64_t lanes = std::int64_t(hn::Lanes(d));
+  const Index lanes = Index(hn::Lanes(d));
   if constexpr (kLean) {
     for (; kc > 0; --kc, a += a_col, b += b_row) {
       V bv[kV];
@@ -100,7 +99,7 @@ HWY_INLINE void add_products(V (&acc)[kR][kV], std::int64_t kc, const T* a, std:
     const T* base[kBases];
     HWY_UNROLL(4)
     for (int i = 0; i < kBases; ++i) base[i] = a + 3 * i * a_row;
-    for (std::int64_t l = 0; l < kc; ++l) {
+    for (Index l = 0; l < kc; ++l) {
       V bv[kV];
       HWY_UNROLL(2)
       for (int v = 0; v < kV; ++v) bv[v] = hn::LoadU(d, b + v * lanes);
@@ -129,12 +128,11 @@ HWY_INLINE void add_products(V (&acc)[kR][kV], std::int64_t kc, const T* a, std:
 /// cycles. To make the call cheap, the function has plain arguments and is called through a
 /// pointer.
 template <int kR, int kV, class T>
-HWY_NOINLINE void micro_kernel(std::int64_t kc, const T* a, std::int64_t a_row, const T* b, T* c,
-                               std::int64_t c_row, std::int64_t b_row, std::int64_t a_col,
-                               bool first, const T* HWY_RESTRICT bias) {
+HWY_NOINLINE void micro_kernel(Index kc, const T* a, Index a_row, const T* b, T* c, Index c_row,
+                               Index b_row, Index a_col, bool first, const T* HWY_RESTRICT bias) {
   const Full<T> d;
   using V = hn::Vec<Full<T>>;
-  const std::int64_t lanes = std::int64_t(hn::Lanes(d));
+  const Index lanes = Index(hn::Lanes(d));
   V acc[kR][kV];  // stays in registers, because all loops over it are unrolled
   HWY_UNROLL(12)
   for (int r = 0; r < kR; ++r) HWY_UNROLL(2)
@@ -167,7 +165,7 @@ HWY_NOINLINE void micro_kernel(std::int64_t kc, const T* a, std::int64_t a_row, 
 /// rows are left, and the last rows are divided into few strips. If kRows is 6, the last 7 to 9
 /// rows become two strips of 3 to 5 rows, because a strip of 1 or 2 rows has too few independent
 /// multiply-adds to keep a core busy.
-inline int strip_rows(std::int64_t left) {
+inline int strip_rows(Index left) {
   if (kRows == 6) {
     if (left < 6) return int(left);
     return left == 7 || left == 8 ? 4 : left == 9 ? 5 : 6;
@@ -229,18 +227,18 @@ HWY_INLINE void transpose_blocks(D d, hn::Vec<D>* x) {
 /// Computes out[c * out_row + r] = in[r * in_row + c]. `out` must not overlap `in`. If rows and
 /// columns have at least 16 bytes, blocks of 16 by 16 bytes are transposed in registers.
 template <class T>
-HWY_NOINLINE void transpose(T* HWY_RESTRICT out, std::int64_t out_row, const T* HWY_RESTRICT in,
-                            std::int64_t in_row, std::int64_t rows, std::int64_t columns) {
-  std::int64_t full_rows = 0, full_columns = 0;
+HWY_NOINLINE void transpose(T* HWY_RESTRICT out, Index out_row, const T* HWY_RESTRICT in,
+                            Index in_row, Index rows, Index columns) {
+  Index full_rows = 0, full_columns = 0;
 #if HWY_TARGET != HWY_SCALAR
   constexpr int kN = 16 / sizeof(T);
   const hn::FixedTag<T, kN> d;
   // If the size is not a multiple of kN, the last block of a row or column overlaps the block
   // before it.
   if (rows >= kN && columns >= kN) full_rows = rows, full_columns = columns;
-  for (std::int64_t c0 = 0; c0 < full_columns; c0 += kN)
-    for (std::int64_t r0 = 0; r0 < full_rows; r0 += kN) {
-      const std::int64_t c = std::min(c0, columns - kN), r = std::min(r0, rows - kN);
+  for (Index c0 = 0; c0 < full_columns; c0 += kN)
+    for (Index r0 = 0; r0 < full_rows; r0 += kN) {
+      const Index c = std::min(c0, columns - kN), r = std::min(r0, rows - kN);
       hn::Vec<decltype(d)> block[kN];
       HWY_UNROLL(4)
       for (int i = 0; i < kN; ++i) block[i] = hn::LoadU(d, in + (r + i) * in_row + c);
@@ -249,10 +247,10 @@ HWY_NOINLINE void transpose(T* HWY_RESTRICT out, std::int64_t out_row, const T* 
       for (int i = 0; i < kN; ++i) hn::StoreU(block[i], d, out + (c + i) * out_row + r);
     }
 #endif
-  for (std::int64_t c = full_columns; c < columns; ++c)
-    for (std::int64_t r = 0; r < full_rows; ++r) out[c * out_row + r] = in[r * in_row + c];
-  for (std::int64_t r = full_rows; r < rows; ++r)
-    for (std::int64_t c = 0; c < columns; ++c) out[c * out_row + r] = in[r * in_row + c];
+  for (Index c = full_columns; c < columns; ++c)
+    for (Index r = 0; r < full_rows; ++r) out[c * out_row + r] = in[r * in_row + c];
+  for (Index r = full_rows; r < rows; ++r)
+    for (Index c = 0; c < columns; ++c) out[c * out_row + r] = in[r * in_row + c];
 }
 
 /// Packs a panel of B, or a strip of A: computes out[l * width + j] = b[l * row + j * col] for kc
@@ -260,12 +258,12 @@ HWY_NOINLINE void transpose(T* HWY_RESTRICT out, std::int64_t out_row, const T* 
 /// columns are adjacent in memory, whole vectors are copied, so `out` needs room for two more
 /// vectors after a strip.
 template <class T>
-HWY_NOINLINE void pack(T* HWY_RESTRICT out, std::int64_t width, const T* HWY_RESTRICT b,
-                       std::int64_t row, std::int64_t col, std::int64_t kc, std::int64_t columns) {
+HWY_NOINLINE void pack(T* HWY_RESTRICT out, Index width, const T* HWY_RESTRICT b, Index row,
+                       Index col, Index kc, Index columns) {
   const Full<T> d;
-  const std::int64_t lanes = std::int64_t(hn::Lanes(d));
+  const Index lanes = Index(hn::Lanes(d));
   if (kLean && col == 1 && columns == 2 * lanes && width == columns) {
-    for (std::int64_t l = 0; l < kc; ++l, b += row, out += width) {
+    for (Index l = 0; l < kc; ++l, b += row, out += width) {
       hwy::Prefetch(b + width);  // prefetches row l of the next panel
       const auto low = hn::LoadU(d, b), high = hn::LoadU(d, b + lanes);
       hn::StoreU(low, d, out);
@@ -275,8 +273,8 @@ HWY_NOINLINE void pack(T* HWY_RESTRICT out, std::int64_t width, const T* HWY_RES
   }
   if (col == 1 && columns <= 2 * lanes && kExactMasks) {
     const auto low = hn::FirstN(d, std::size_t(columns));
-    const auto high = hn::FirstN(d, std::size_t(std::max(columns - lanes, std::int64_t{0})));
-    for (std::int64_t l = 0; l < kc; ++l) {
+    const auto high = hn::FirstN(d, std::size_t(std::max(columns - lanes, Index{0})));
+    for (Index l = 0; l < kc; ++l) {
       hn::StoreU(hn::MaskedLoad(low, d, b + l * row), d, out + l * width);
       if (columns > lanes)
         hn::StoreU(hn::MaskedLoad(high, d, b + l * row + lanes), d, out + l * width + lanes);
@@ -286,35 +284,34 @@ HWY_NOINLINE void pack(T* HWY_RESTRICT out, std::int64_t width, const T* HWY_RES
   if (row == 1)
     transpose(out, width, b, col, columns, kc);
   else
-    for (std::int64_t l = 0; l < kc; ++l)
-      for (std::int64_t j = 0; j < columns; ++j) out[l * width + j] = b[l * row + j * col];
-  const std::int64_t read = std::min(width, (columns + lanes - 1) / lanes * lanes);
+    for (Index l = 0; l < kc; ++l)
+      for (Index j = 0; j < columns; ++j) out[l * width + j] = b[l * row + j * col];
+  const Index read = std::min(width, (columns + lanes - 1) / lanes * lanes);
   if (columns < read)
-    for (std::int64_t l = 0; l < kc; ++l)
-      for (std::int64_t j = columns; j < read; ++j) out[l * width + j] = T{};
+    for (Index l = 0; l < kc; ++l)
+      for (Index j = columns; j < read; ++j) out[l * width + j] = T{};
 }
 
 /// Packs all panels of B [kc, n]. `out` must have room for kc * panel_count(n) * panel_width()
 /// values.
 template <class T>
-HWY_NOINLINE void pack_panels(T* out, const T* b, std::int64_t row, std::int64_t col,
-                              std::int64_t kc, std::int64_t n) {
-  const std::int64_t panel = panel_width<T>();
-  for (std::int64_t j = 0; j < n; j += panel)
+HWY_NOINLINE void pack_panels(T* out, const T* b, Index row, Index col, Index kc, Index n) {
+  const Index panel = panel_width<T>();
+  for (Index j = 0; j < n; j += panel)
     pack(out + j * kc, panel, b + j * col, row, col, kc, std::min(panel, n - j));
 }
 /// Returns the panels that pack_panels() wrote to `packed`. `packed_rows` is the kc that
 /// pack_panels() received.
 template <class T>
-HWY_INLINE Panels<T> packed_panels(const T* packed, std::int64_t packed_rows) {
+HWY_INLINE Panels<T> packed_panels(const T* packed, Index packed_rows) {
   return {packed, panel_width<T>(), panel_width<T>() * packed_rows};
 }
 
 /// Returns true if B [kc, n] can be read in place: its columns are adjacent, and the last vector of
 /// a row ends inside the row.
 template <class T>
-HWY_INLINE bool readable_in_place(std::int64_t col, std::int64_t n) {
-  return col == 1 && n % std::int64_t(hn::Lanes(Full<T>())) == 0;
+HWY_INLINE bool readable_in_place(Index col, Index n) {
+  return col == 1 && n % Index(hn::Lanes(Full<T>())) == 0;
 }
 
 /// Returns true if copying a strip of A saves time. n is the number of columns of B.
@@ -325,8 +322,8 @@ HWY_INLINE bool readable_in_place(std::int64_t col, std::int64_t n) {
 /// saves time only if B has more than kNarrow columns. For all other strides, a copy always saves
 /// time.
 template <class T>
-HWY_INLINE bool pack_a(Strips<T> a, std::int64_t n) {
-  if (a.col == 1) return a.row * std::int64_t(sizeof(T)) % 4096 == 0 && n > 2 * panel_width<T>();
+HWY_INLINE bool pack_a(Strips<T> a, Index n) {
+  if (a.col == 1) return a.row * Index(sizeof(T)) % 4096 == 0 && n > 2 * panel_width<T>();
   return a.row != 1 || n > kNarrow;
 }
 
@@ -334,11 +331,11 @@ HWY_INLINE bool pack_a(Strips<T> a, std::int64_t n) {
 /// the columns of C are not adjacent, the tile is computed in temporary memory and then copied to
 /// C.
 template <class T>
-HWY_INLINE void multiply_tile(Kernel<T> run, int rows, std::int64_t width, std::int64_t kc,
-                              Strips<T> a, const T* b, std::int64_t b_row, T* c, std::int64_t c_row,
-                              std::int64_t c_col, bool first, const T* bias) {
+HWY_INLINE void multiply_tile(Kernel<T> run, int rows, Index width, Index kc, Strips<T> a,
+                              const T* b, Index b_row, T* c, Index c_row, Index c_col, bool first,
+                              const T* bias) {
   constexpr std::size_t kPanelMax = 2 * HWY_MAX_BYTES / sizeof(T);
-  const std::int64_t panel = panel_width<T>();
+  const Index panel = panel_width<T>();
   if (c_col == 1 && (width == panel || width == panel / 2)) {
     run(kc, a.a, a.row, b, c, c_row, b_row, a.col, first, bias);
     return;
@@ -348,22 +345,21 @@ HWY_INLINE void multiply_tile(Kernel<T> run, int rows, std::int64_t width, std::
   if (bias) std::copy_n(bias, width, edge_bias);
   if (!first)
     for (int r = 0; r < rows; ++r)
-      for (std::int64_t q = 0; q < width; ++q) edge[r * panel + q] = c[r * c_row + q * c_col];
+      for (Index q = 0; q < width; ++q) edge[r * panel + q] = c[r * c_row + q * c_col];
   run(kc, a.a, a.row, b, edge, panel, b_row, a.col, first, bias ? edge_bias : nullptr);
   for (int r = 0; r < rows; ++r)
-    for (std::int64_t q = 0; q < width; ++q) c[r * c_row + q * c_col] = edge[r * panel + q];
+    for (Index q = 0; q < width; ++q) c[r * c_row + q * c_col] = edge[r * panel + q];
 }
 
 /// Computes C = A B + bias if `first` is true, and otherwise C += A B. C is [m, n], A is [m, kc]
 /// and B is [kc, n], where kc <= kBlockK. A null bias means 0.
 template <class T>
-HWY_NOINLINE void multiply_block(std::int64_t m, std::int64_t n, std::int64_t kc, Strips<T> a,
-                                 Panels<T> b, T* c, std::int64_t c_row, std::int64_t c_col,
-                                 bool first, const T* bias) {
-  const std::int64_t panel = panel_width<T>(), lanes = panel / 2;
+HWY_NOINLINE void multiply_block(Index m, Index n, Index kc, Strips<T> a, Panels<T> b, T* c,
+                                 Index c_row, Index c_col, bool first, const T* bias) {
+  const Index panel = panel_width<T>(), lanes = panel / 2;
   HWY_ALIGN T strip[kRows * kBlockK + 2 * HWY_MAX_BYTES / sizeof(T)];
   const bool copy = pack_a(a, n);
-  for (std::int64_t i = 0; i < m;) {
+  for (Index i = 0; i < m;) {
     const int rows = strip_rows(m - i);
     Strips<T> rows_of_a{a.a + i * a.row, a.row, a.col};
     if (copy) {
@@ -371,8 +367,8 @@ HWY_NOINLINE void multiply_block(std::int64_t m, std::int64_t n, std::int64_t kc
       rows_of_a = {strip, 1, rows};
     }
     const Kernel<T> wide = kernel_of<2, T>(rows);
-    for (std::int64_t j = 0; j < n; j += panel) {
-      const std::int64_t width = std::min(panel, n - j);
+    for (Index j = 0; j < n; j += panel) {
+      const Index width = std::min(panel, n - j);
       multiply_tile(width <= lanes ? kernel_of<1, T>(rows) : wide, rows, width, kc, rows_of_a,
                     b.b + j / panel * b.panel, b.row, c + i * c_row + j * c_col, c_row, c_col,
                     first, bias ? bias + j : nullptr);

@@ -9,8 +9,6 @@
 #define HEED_GEMV_INL_H_
 #endif
 
-#include <cstdint>
-
 #include "autograd/kernels/simd/gemm-inl.h"
 #include "hwy/highway.h"
 
@@ -20,10 +18,10 @@ namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 // Largest number of rows of A.
-constexpr std::int64_t kFewRows = 8;
+constexpr Index kFewRows = 8;
 // Largest number of rows of the weight W per call. The values of these rows for one step of k stay
 // in L1.
-constexpr std::int64_t kFewColumns = 32;
+constexpr Index kFewColumns = 32;
 
 /// A vector of at most four blocks of 16 bytes.
 template <class T>
@@ -32,9 +30,8 @@ using Narrow = hn::CappedTag<T, 64 / sizeof(T)>;
 /// Returns true if multiply_few_rows() accepts A [m, k] and B [k, n]. n must be at least the number
 /// of lanes of a vector.
 template <class T>
-HWY_INLINE bool is_few_rows(std::int64_t m, std::int64_t n, std::int64_t a_col,
-                            std::int64_t b_row) {
-  return m <= kFewRows && a_col == 1 && b_row == 1 && n >= std::int64_t(hn::MaxLanes(Narrow<T>()));
+HWY_INLINE bool is_few_rows(Index m, Index n, Index a_col, Index b_row) {
+  return m <= kFewRows && a_col == 1 && b_row == 1 && n >= Index(hn::MaxLanes(Narrow<T>()));
 }
 
 /// Computes C = A W^T + bias if `first` is true, and otherwise C += A W^T. C is [m, n], A is [m,
@@ -45,9 +42,8 @@ HWY_INLINE bool is_few_rows(std::int64_t m, std::int64_t n, std::int64_t a_col,
 /// the function also reads rows before w, which must exist. The results have the same bits as those
 /// of micro_kernel(), because both add the terms of a sum over k one after the other.
 template <class T>
-void multiply_few_rows(std::int64_t m, std::int64_t n, std::int64_t kc, Strips<T> a, const T* w,
-                       std::int64_t w_row, T* c, std::int64_t c_row, std::int64_t c_col, bool first,
-                       const T* bias);
+void multiply_few_rows(Index m, Index n, Index kc, Strips<T> a, const T* w, Index w_row, T* c,
+                       Index c_row, Index c_col, bool first, const T* bias);
 
 extern template decltype(multiply_few_rows<float>) multiply_few_rows<float>;
 extern template decltype(multiply_few_rows<double>) multiply_few_rows<double>;

@@ -14,7 +14,6 @@
 #include "hwy/highway.h"
 #include "autograd/kernels/simd/gemv-inl.h"
 #include <algorithm>
-#include <cstdint>
 // clang-format on
 
 HWY_BEFORE_NAMESPACE();
@@ -46,7 +45,7 @@ constexpr int kChains = 4;
 
 // Loads a vector whose block b of 16 bytes is at p + b * stride.
 template <class D, class T>
-HWY_INLINE hn::Vec<D> load_blocks(D d, const T* p, [[maybe_unused]] std::int64_t stride) {
+HWY_INLINE hn::Vec<D> load_blocks(D d, const T* p, [[maybe_unused]] Index stride) {
 #if HWY_TARGET != HWY_SCALAR
   if constexpr (constexpr int kBlocks = int(hn::MaxLanes(D())) / kNeighbors<T>; kBlocks > 1) {
     const hn::Half<D> half;
@@ -59,7 +58,7 @@ HWY_INLINE hn::Vec<D> load_blocks(D d, const T* p, [[maybe_unused]] std::int64_t
 
 // Sets columns[i] to the vector of element i of kOutputs consecutive rows of w.
 template <class T>
-HWY_INLINE void load_columns(const T* w, std::int64_t row, hn::Vec<Narrow<T>>* columns) {
+HWY_INLINE void load_columns(const T* w, Index row, hn::Vec<Narrow<T>>* columns) {
   constexpr int kN = kNeighbors<T>;
   HWY_UNROLL(4)
   for (int i = 0; i < kN; ++i) columns[i] = load_blocks(Narrow<T>(), w + i * row, kN * row);
@@ -70,7 +69,7 @@ HWY_INLINE void load_columns(const T* w, std::int64_t row, hn::Vec<Narrow<T>>* c
 
 // Adds to acc[r] the products of row r of a with kOutputs rows of w, over kNeighbors values of k.
 template <int kM, class T>
-HWY_INLINE void add_block(const T* a, std::int64_t a_row, const T* w, std::int64_t w_row,
+HWY_INLINE void add_block(const T* a, Index a_row, const T* w, Index w_row,
                           hn::Vec<Narrow<T>>* acc) {
   const Narrow<T> d;
   hn::Vec<Narrow<T>> columns[kNeighbors<T>];
@@ -84,8 +83,8 @@ HWY_INLINE void add_block(const T* a, std::int64_t a_row, const T* w, std::int64
 // Computes sums[r * kFewColumns + j], the product of row r of A and row j of W, for kM rows of A
 // and kV * kOutputs rows of W.
 template <int kM, int kV, class T>
-HWY_NOINLINE void few_rows_kernel(std::int64_t kc, Strips<T> a, const T* HWY_RESTRICT w,
-                                  std::int64_t w_row, T* HWY_RESTRICT sums) {
+HWY_NOINLINE void few_rows_kernel(Index kc, Strips<T> a, const T* HWY_RESTRICT w, Index w_row,
+                                  T* HWY_RESTRICT sums) {
   const Narrow<T> d;
   constexpr int kL = kOutputs<T>, kN = kNeighbors<T>;
   constexpr int kLine = 64 / sizeof(T);  // values per cache line; all are used when it is loaded
@@ -93,7 +92,7 @@ HWY_NOINLINE void few_rows_kernel(std::int64_t kc, Strips<T> a, const T* HWY_RES
   HWY_UNROLL(4)
   for (int v = 0; v < kV; ++v) HWY_UNROLL(8)
   for (int r = 0; r < kM; ++r) acc[v][r] = hn::Zero(d);
-  std::int64_t l = 0;
+  Index l = 0;
   for (; l + kLine <= kc; l += kLine) HWY_UNROLL(4)
   for (int v = 0; v < kV; ++v) {
     const T* rows = w + v * kL * w_row + l;
@@ -117,10 +116,9 @@ HWY_NOINLINE void few_rows_kernel(std::int64_t kc, Strips<T> a, const T* HWY_RES
 // Computes sums[r * kFewColumns + j], the product of row r of A and row j of W, for kM rows of A
 // and n rows of W.
 template <int kM, class T>
-HWY_NOINLINE void few_rows_sums(std::int64_t n, std::int64_t kc, Strips<T> a, const T* w,
-                                std::int64_t w_row, T* sums) {
+HWY_NOINLINE void few_rows_sums(Index n, Index kc, Strips<T> a, const T* w, Index w_row, T* sums) {
   constexpr int kL = kOutputs<T>, kV = std::clamp(kChains / kM, 1, int(kFewColumns) / kL);
-  std::int64_t j = 0;
+  Index j = 0;
   for (; j + kV * kL <= n; j += kV * kL)
     few_rows_kernel<kM, kV>(kc, a, w + j * w_row, w_row, sums + j);
   for (; j + kL <= n; j += kL) few_rows_kernel<kM, 1>(kc, a, w + j * w_row, w_row, sums + j);
@@ -128,19 +126,18 @@ HWY_NOINLINE void few_rows_sums(std::int64_t n, std::int64_t kc, Strips<T> a, co
   // The last vector starts with rows of W before row j. Their outputs are already computed, or are
   // not needed.
   HWY_ALIGN T last[kM * kFewColumns];
-  const std::int64_t skipped = kL - (n - j);
+  const Index skipped = kL - (n - j);
   few_rows_kernel<kM, 1>(kc, a, w + (j - skipped) * w_row, w_row, last);
   for (int r = 0; r < kM; ++r)
     std::copy_n(last + r * kFewColumns + skipped, n - j, sums + r * kFewColumns + j);
 }
 
 template <class T>
-void multiply_few_rows(std::int64_t m, std::int64_t n, std::int64_t kc, Strips<T> a, const T* w,
-                       std::int64_t w_row, T* c, std::int64_t c_row, std::int64_t c_col, bool first,
-                       const T* bias) {
+void multiply_few_rows(Index m, Index n, Index kc, Strips<T> a, const T* w, Index w_row, T* c,
+                       Index c_row, Index c_col, bool first, const T* bias) {
   HWY_ALIGN T sums[kFewRows * kFewColumns];
-  for (std::int64_t i = 0; i < m;) {
-    const std::int64_t left = m - i;
+  for (Index i = 0; i < m;) {
+    const Index left = m - i;
     const Strips<T> rows{a.a + i * a.row, a.row, a.col};
     T* out = sums + i * kFewColumns;
     if (left >= 8)
@@ -152,8 +149,8 @@ void multiply_few_rows(std::int64_t m, std::int64_t n, std::int64_t kc, Strips<T
     else
       few_rows_sums<1>(n, kc, rows, w, w_row, out), i += 1;
   }
-  for (std::int64_t i = 0; i < m; ++i)
-    for (std::int64_t j = 0; j < n; ++j) {
+  for (Index i = 0; i < m; ++i)
+    for (Index j = 0; j < n; ++j) {
       const T sum = sums[i * kFewColumns + j];
       T& out = c[i * c_row + j * c_col];
       out = !first ? out + sum : bias ? bias[j] + sum : sum;

@@ -23,7 +23,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 using D = hn::ScalableTag<float>;
 using V = hn::Vec<D>;
 
-float row_max_loop(const float* x, std::int64_t n) {
+float row_max_loop(const float* x, Index n) {
   const D d;
   const V lowest = hn::Set(d, -std::numeric_limits<float>::infinity());
   V top = lowest;
@@ -38,7 +38,7 @@ float row_max_loop(const float* x, std::int64_t n) {
 }
 
 // Returns the sum of exp(x - top) without one of the values that are equal to top, the largest.
-double sum_exp_below_loop(const float* x, float top, std::int64_t n) {
+double sum_exp_below_loop(const float* x, float top, Index n) {
   const D d;
   const V largest = hn::Set(d, top), one = hn::Set(d, 1.0f);
   const auto [below, tops] = sum_row<2>(n, [&](auto mask, auto load, auto, V* sums) HWY_ATTR {
@@ -52,7 +52,7 @@ double sum_exp_below_loop(const float* x, float top, std::int64_t n) {
   return below + (tops - 1);
 }
 
-void softmax_row_loop(float* y, const float* x, std::int64_t n) {
+void softmax_row_loop(float* y, const float* x, Index n) {
   const D d;
   const float top = row_max_loop(x, n);
   if (top == -std::numeric_limits<float>::infinity()) {  // all values are -inf
@@ -70,7 +70,7 @@ void softmax_row_loop(float* y, const float* x, std::int64_t n) {
 }
 
 void scaled_probabilities_loop(float* dx, const float* x, float top, float scale, float offset,
-                               std::int64_t n) {
+                               Index n) {
   const D d;
   for_each_vector(n, [&](auto, auto load, auto store) HWY_ATTR {
     const V e = exp_near_zero(d, hn::Sub(load(x), hn::Set(d, top)));
@@ -82,13 +82,13 @@ using DD = hn::ScalableTag<double>;
 using Half = hn::Rebind<float, DD>;  // as many floats as DD has lanes
 
 // Returns the sums of v and of v^2 over the n values v = x - origin, in float64.
-HWY_INLINE std::array<double, 2> moments_about(double origin, const float* x, std::int64_t n) {
+HWY_INLINE std::array<double, 2> moments_about(double origin, const float* x, Index n) {
   const DD wide;
   const Half half;
-  const std::int64_t step = std::int64_t(hn::Lanes(wide));
+  const Index step = Index(hn::Lanes(wide));
   const auto zero = hn::Set(wide, origin);
   auto s0 = hn::Zero(wide), s1 = s0, q0 = s0, q1 = s0;
-  std::int64_t i = 0;
+  Index i = 0;
   for (; i + 2 * step <= n; i += 2 * step) {
     const auto a = hn::Sub(hn::PromoteTo(wide, hn::LoadU(half, x + i)), zero);
     const auto b = hn::Sub(hn::PromoteTo(wide, hn::LoadU(half, x + i + step)), zero);
@@ -104,16 +104,16 @@ HWY_INLINE std::array<double, 2> moments_about(double origin, const float* x, st
   return sums;
 }
 
-double sum_of_squares_loop(const float* x, std::int64_t n) { return moments_about(0, x, n)[1]; }
+double sum_of_squares_loop(const float* x, Index n) { return moments_about(0, x, n)[1]; }
 
 // The variance is computed in one pass as mean(v^2) - mean(v)^2, where v = x - x[0]. The first term
 // is at most n + 1 times the variance, so float64 has enough digits if n <= kOnePass. Longer
 // rows need a second pass, with the mean as the origin.
-void norm_moments_loop(double* moments, const float* x, std::int64_t rows, std::int64_t n,
-                       double eps, bool centered) {
-  constexpr std::int64_t kOnePass = 1 << 14;
+void norm_moments_loop(double* moments, const float* x, Index rows, Index n, double eps,
+                       bool centered) {
+  constexpr Index kOnePass = 1 << 14;
   const double part = 1 / double(n);
-  for (std::int64_t r = 0; r < rows; ++r, x += n, moments += 2) {
+  for (Index r = 0; r < rows; ++r, x += n, moments += 2) {
     double origin = centered && n > 0 ? double(x[0]) : 0;
     std::array<double, 2> sums = moments_about(origin, x, n);
     if (centered && n > kOnePass) {
@@ -136,9 +136,9 @@ struct Centered {
 };
 
 void normalize_loop(float* y, const float* x, const double* moments, const float* weight,
-                    const float* bias, std::int64_t rows, std::int64_t n) {
+                    const float* bias, Index rows, Index n) {
   const D d;
-  for (std::int64_t r = 0; r < rows; ++r, x += n, y += n, moments += 2) {
+  for (Index r = 0; r < rows; ++r, x += n, y += n, moments += 2) {
     const Centered centered(moments[0]);
     const V rstd = hn::Set(d, float(moments[1]));
     for_each_vector(n, [&](auto, auto load, auto store) HWY_ATTR {
@@ -153,11 +153,11 @@ void normalize_loop(float* y, const float* x, const double* moments, const float
 // Reads each row twice: first to compute two means and the gradients of the parameters, then to
 // compute dx.
 void normalize_backward_loop(const NormGrads<float>& to, const float* g, const float* x,
-                             const double* moments, const float* weight, std::int64_t rows,
-                             std::int64_t n, bool centered) {
+                             const double* moments, const float* weight, Index rows, Index n,
+                             bool centered) {
   const D d;
   const double part = 1 / double(n);
-  for (std::int64_t r = 0; r < rows; ++r, x += n, g += n, moments += 2) {
+  for (Index r = 0; r < rows; ++r, x += n, g += n, moments += 2) {
     const Centered minus_mean(moments[0]);
     const V rstd = hn::Set(d, float(moments[1]));
     const auto u_of = [&](auto load) HWY_ATTR { return hn::Mul(minus_mean(load(x)), rstd); };
@@ -183,16 +183,16 @@ void normalize_backward_loop(const NormGrads<float>& to, const float* g, const f
   }
 }
 
-void add_columns_loop(double* out, const float* x, std::int64_t rows, std::int64_t row_stride,
-                      std::int64_t columns, const std::int64_t* order) {
+void add_columns_loop(double* out, const float* x, Index rows, Index row_stride, Index columns,
+                      const Index* order) {
   const DD wide;
   const Half half;
-  const std::int64_t step = std::int64_t(hn::Lanes(wide));
-  std::int64_t c = 0;
+  const Index step = Index(hn::Lanes(wide));
+  Index c = 0;
   for (; c + 4 * step <= columns; c += 4 * step) {
     auto s0 = hn::LoadU(wide, out + c), s1 = hn::LoadU(wide, out + c + step),
          s2 = hn::LoadU(wide, out + c + 2 * step), s3 = hn::LoadU(wide, out + c + 3 * step);
-    for (std::int64_t r = 0; r < rows; ++r) {
+    for (Index r = 0; r < rows; ++r) {
       const float* from = x + (order ? order[r] : r) * row_stride + c;
       s0 = hn::Add(s0, hn::PromoteTo(wide, hn::LoadU(half, from)));
       s1 = hn::Add(s1, hn::PromoteTo(wide, hn::LoadU(half, from + step)));
@@ -203,8 +203,7 @@ void add_columns_loop(double* out, const float* x, std::int64_t rows, std::int64
     hn::StoreU(s2, wide, out + c + 2 * step), hn::StoreU(s3, wide, out + c + 3 * step);
   }
   for (; c < columns; ++c)
-    for (std::int64_t r = 0; r < rows; ++r)
-      out[c] += double(x[(order ? order[r] : r) * row_stride + c]);
+    for (Index r = 0; r < rows; ++r) out[c] += double(x[(order ? order[r] : r) * row_stride + c]);
 }
 
 }  // namespace HWY_NAMESPACE
@@ -227,10 +226,10 @@ HWY_EXPORT(sum_of_squares_loop);
 
 }  // namespace
 
-void softmax_row(float* y, const float* x, std::int64_t n) {
+void softmax_row(float* y, const float* x, Index n) {
   HWY_DYNAMIC_DISPATCH(softmax_row_loop)(y, x, n);
 }
-double cross_entropy(LogSumExp<float>& lse, const float* x, std::int64_t n, std::int64_t target,
+double cross_entropy(LogSumExp<float>& lse, const float* x, Index n, Index target,
                      double smoothing) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   const float top = HWY_DYNAMIC_DISPATCH(row_max_loop)(x, n);
@@ -242,13 +241,13 @@ double cross_entropy(LogSumExp<float>& lse, const float* x, std::int64_t n, std:
   if (smoothing < 1) loss += (1 - smoothing) * (lse.log_total + (lse.top - double(x[target])));
   if (smoothing > 0) {
     double below_top = 0;
-    for (std::int64_t i = 0; i < n; ++i) below_top += lse.top - double(x[i]);
+    for (Index i = 0; i < n; ++i) below_top += lse.top - double(x[i]);
     loss += smoothing * (lse.log_total + below_top / double(n));
   }
   return loss;
 }
-void cross_entropy_backward(float* dx, const float* x, std::int64_t n, std::int64_t target,
-                            double smoothing, LogSumExp<float> lse, double scale) {
+void cross_entropy_backward(float* dx, const float* x, Index n, Index target, double smoothing,
+                            LogSumExp<float> lse, double scale) {
   if (lse.top == -std::numeric_limits<double>::infinity()) {
     std::fill_n(dx, n, 0.0f);
     return;
@@ -259,24 +258,23 @@ void cross_entropy_backward(float* dx, const float* x, std::int64_t n, std::int6
   (dx, x, float(lse.top), float(scale * std::exp(-lse.log_total)), offset, n);
   dx[target] -= at_target;
 }
-void norm_moments(double* moments, const float* x, std::int64_t rows, std::int64_t n, double eps,
-                  bool centered) {
+void norm_moments(double* moments, const float* x, Index rows, Index n, double eps, bool centered) {
   HWY_DYNAMIC_DISPATCH(norm_moments_loop)(moments, x, rows, n, eps, centered);
 }
 void normalize(float* y, const float* x, const double* moments, const float* weight,
-               const float* bias, std::int64_t rows, std::int64_t n) {
+               const float* bias, Index rows, Index n) {
   HWY_DYNAMIC_DISPATCH(normalize_loop)(y, x, moments, weight, bias, rows, n);
 }
 void normalize_backward(const NormGrads<float>& to, const float* g, const float* x,
-                        const double* moments, const float* weight, std::int64_t rows,
-                        std::int64_t n, bool centered) {
+                        const double* moments, const float* weight, Index rows, Index n,
+                        bool centered) {
   HWY_DYNAMIC_DISPATCH(normalize_backward_loop)(to, g, x, moments, weight, rows, n, centered);
 }
-void add_columns(double* out, const float* x, std::int64_t rows, std::int64_t row_stride,
-                 std::int64_t columns, const std::int64_t* order) {
+void add_columns(double* out, const float* x, Index rows, Index row_stride, Index columns,
+                 const Index* order) {
   HWY_DYNAMIC_DISPATCH(add_columns_loop)(out, x, rows, row_stride, columns, order);
 }
-double sum_of_squares(const float* x, std::int64_t n) {
+double sum_of_squares(const float* x, Index n) {
   return HWY_DYNAMIC_DISPATCH(sum_of_squares_loop)(x, n);
 }
 }  // namespace heed::autograd::kernels::simd

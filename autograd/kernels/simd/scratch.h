@@ -2,8 +2,8 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 
+#include "autograd/base/index.h"
 #include "autograd/base/pool.h"
 
 namespace heed::autograd::kernels {
@@ -13,7 +13,7 @@ template <class T>
 class Scratch {
  public:
   /// Allocates the array. Throws std::bad_alloc if the allocation fails.
-  explicit Scratch(std::int64_t n)
+  explicit Scratch(Index n)
       : bytes_(std::size_t(n) * sizeof(T)), data_(static_cast<T*>(pool_allocate(bytes_))) {}
   ~Scratch() { pool_free(data_, bytes_); }
   Scratch(const Scratch&) = delete;

@@ -8,6 +8,7 @@
 #include "autograd/kernels/simd/simd.h"
 #include <algorithm>
 #include "autograd/base/error.h"
+#include "autograd/base/index.h"
 #include "autograd/base/text.h"
 // clang-format on
 
@@ -35,13 +36,13 @@ std::string lower_case(std::string_view text) {
   return lower;
 }
 
-std::string name_of(std::int64_t target) {
+std::string name_of(Index target) {
   return target == HWY_SCALAR ? "one_lane" : lower_case(hwy::TargetName(target));
 }
 
 struct MachineTargets {
-  std::int64_t supported = hwy::SupportedTargets();  // one bit per target
-  std::vector<std::int64_t> usable = hwy::SupportedAndGeneratedTargets();
+  Index supported = hwy::SupportedTargets();  // one bit per target
+  std::vector<Index> usable = hwy::SupportedAndGeneratedTargets();
 };
 // Returns the SIMD targets of this machine. Highway is queried only once, because each query makes
 // Highway 1.0.3 select the best target again.
@@ -55,7 +56,7 @@ const char* simd_target() { return simd_runs() ? HWY_DYNAMIC_DISPATCH(name)() : 
 
 std::vector<std::string> simd_targets() {
   std::vector<std::string> names;
-  for (const std::int64_t target : machine_targets().usable) names.push_back(name_of(target));
+  for (const Index target : machine_targets().usable) names.push_back(name_of(target));
   names.emplace_back(kScalar);
   return names;
 }
@@ -66,8 +67,8 @@ void force_simd_target(std::string_view name) {
   check<ValueError>(wanted.empty() || std::find(names.begin(), names.end(), wanted) != names.end(),
                     "SIMD target", "'", name, "' is not available on this machine; choose one of ",
                     join(names));
-  std::int64_t targets = machine_targets().supported;
-  for (const std::int64_t target : machine_targets().usable)
+  Index targets = machine_targets().supported;
+  for (const Index target : machine_targets().usable)
     if (wanted == name_of(target)) targets = target;
   hwy::GetChosenTarget().Update(targets);
   detail::scalar_forced = wanted == kScalar;

@@ -10,7 +10,6 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
-#include <cstdint>
 
 #include "autograd/kernels/reference/reduce.h"
 #include "hwy/highway.h"
@@ -30,10 +29,10 @@ constexpr bool kExactMasks = HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3;
 /// vector of p, and store(v, p) overwrites it with v. In the last vector, lanes after the end of
 /// the array are loaded as 0 and are not stored. `mask` is true for the lanes before the end.
 template <class T = float, class F>
-HWY_INLINE void for_each_vector(std::int64_t n, F f, std::int64_t i = 0) {
+HWY_INLINE void for_each_vector(Index n, F f, Index i = 0) {
   using Tag = hn::ScalableTag<T>;
   const Tag d;
-  const auto lanes = std::int64_t(hn::Lanes(d));
+  const auto lanes = Index(hn::Lanes(d));
   for (; i + lanes <= n; i += lanes)
     f(
         hn::FirstN(d, hn::Lanes(d)), [=](const T* p) HWY_ATTR { return hn::LoadU(d, p + i); },
@@ -63,17 +62,17 @@ HWY_INLINE void for_each_vector(std::int64_t n, F f, std::int64_t i = 0) {
 
 /// The number of vectors in a block of a sum (blocked summation, see kShortRow in
 /// reference/reduce.h).
-constexpr std::int64_t kBlockVectors = 8;
+constexpr Index kBlockVectors = 8;
 
 /// Calls f(mask, load, store, sums) for each vector of n float32 values, as for_each_vector() does.
 /// `sums` is an array of kSums vectors, to which f adds. Returns the sums of their lanes. A block
 /// of kBlockVectors vectors is summed in float32, and the blocks are summed in float64.
 template <std::size_t kSums, class F>
-HWY_INLINE std::array<double, kSums> sum_row(std::int64_t n, F f) {
+HWY_INLINE std::array<double, kSums> sum_row(Index n, F f) {
   const hn::ScalableTag<float> d;
-  const std::int64_t block = kBlockVectors * std::int64_t(hn::Lanes(d));
+  const Index block = kBlockVectors * Index(hn::Lanes(d));
   std::array<double, kSums> totals{};
-  for (std::int64_t begin = 0; begin < n; begin += block) {
+  for (Index begin = 0; begin < n; begin += block) {
     hn::Vec<decltype(d)> sums[kSums];
     for (auto& s : sums) s = hn::Zero(d);
     for_each_vector(
@@ -87,7 +86,7 @@ HWY_INLINE std::array<double, kSums> sum_row(std::int64_t n, F f) {
 
 /// Computes y = a + b for n values. y may be the same array as a or b.
 template <class T>
-HWY_INLINE void add_vectors(T* y, const T* a, const T* b, std::int64_t n) {
+HWY_INLINE void add_vectors(T* y, const T* a, const T* b, Index n) {
   for_each_vector<T>(
       n, [&](auto, auto load, auto store) HWY_ATTR { store(hn::Add(load(a), load(b)), y); });
 }

@@ -6,9 +6,9 @@ namespace heed::autograd::kernels {
 namespace {
 
 // Returns the number of different keep-masks of the heads, or 0 without a keep-mask.
-std::int64_t count_masks(const AttentionShape& a) {
+Index count_masks(const AttentionShape& a) {
   if (!a.keep) return 0;
-  std::int64_t n = 1;
+  Index n = 1;
   for (std::size_t i = 0; i < std::size_t(a.lead_axes); ++i)
     if (a.keep_at.lead[i] != 0) n *= a.lead[i];
   return n;
@@ -16,7 +16,7 @@ std::int64_t count_masks(const AttentionShape& a) {
 
 // Computes any[j] |= row[j * stride] for each of n columns j.
 void add_row(std::uint8_t* __restrict any, const std::uint8_t* __restrict row, std::int64_t stride,
-             std::int64_t n) {
+             Index n) {
   if (stride == 1)
     for (std::int64_t j = 0; j < n; ++j) any[j] = std::uint8_t(any[j] | row[j]);
   else
@@ -42,30 +42,30 @@ VisibleKeys::VisibleKeys(const AttentionShape& a)
       map_(masks_ * tiles_ * blocks_),
       all_(masks_) {
   const std::int64_t bytes = (a.keep_at.row == 0 ? 1 : a.tq) * kKeys;
-  const std::int64_t grain = std::max<std::int64_t>(1, (1 << 16) / bytes);
-  parallel_for(masks_ * blocks_, grain, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin; i < end; ++i) read_block(i / blocks_, i % blocks_);
+  const Index grain = std::max<Index>(1, (1 << 16) / bytes);
+  parallel_for(masks_ * blocks_, grain, [&](Index begin, Index end) {
+    for (Index i = begin; i < end; ++i) read_block(i / blocks_, i % blocks_);
   });
-  for (std::int64_t mask = 0; mask < masks_; ++mask) {
+  for (Index mask = 0; mask < masks_; ++mask) {
     KeyRange keys = rows(0, a.tq);
     keys.end = keys.begin;
-    for (std::int64_t i = 0; i < tiles_ * blocks_; ++i)
+    for (Index i = 0; i < tiles_ * blocks_; ++i)
       if (const KeyRange found = map_.get()[mask * tiles_ * blocks_ + i]; !found.empty())
         keys.end = std::max(keys.end, found.end);
     all_.get()[mask] = keys;
   }
 }
 
-std::int64_t VisibleKeys::mask_of(const LeadAxes& place) const {
-  std::int64_t mask = 0;
+Index VisibleKeys::mask_of(const LeadAxes& place) const {
+  Index mask = 0;
   for (std::size_t i = 0; i < std::size_t(a_.lead_axes); ++i)
     if (a_.keep_at.lead[i] != 0) mask = mask * a_.lead[i] + place[i];
   return mask;
 }
 
 // Returns the offset of a mask in the keep-mask array, given its index from mask_of().
-std::int64_t VisibleKeys::mask_offset(std::int64_t mask) const {
-  std::int64_t offset = 0;
+Index VisibleKeys::mask_offset(Index mask) const {
+  Index offset = 0;
   for (std::size_t i = std::size_t(a_.lead_axes); i-- > 0;) {
     if (a_.keep_at.lead[i] == 0) continue;
     offset += mask % a_.lead[i] * a_.keep_at.lead[i];
@@ -75,10 +75,10 @@ std::int64_t VisibleKeys::mask_offset(std::int64_t mask) const {
 }
 
 // Reads one block of kKeys columns of a mask. Stores a range of keys for each tile.
-void VisibleKeys::read_block(std::int64_t mask, std::int64_t block) {
+void VisibleKeys::read_block(Index mask, Index block) {
   const KeyRange keys{block * kKeys, std::min(a_.tk, (block + 1) * kKeys)};
   const std::uint8_t* keep = reinterpret_cast<const std::uint8_t*>(a_.keep) + mask_offset(mask);
-  for (std::int64_t tile = 0; tile < tiles_; ++tile) {
+  for (Index tile = 0; tile < tiles_; ++tile) {
     std::uint8_t any[kKeys] = {};
     const auto add = [&](const std::uint8_t* row, KeyRange seen) {
       seen = seen & keys;
@@ -86,14 +86,14 @@ void VisibleKeys::read_block(std::int64_t mask, std::int64_t block) {
       add_row(any + (seen.begin - keys.begin), row + seen.begin * a_.keep_at.column,
               a_.keep_at.column, seen.size());
     };
-    const std::int64_t i0 = tile * kQueries;
+    const Index i0 = tile * kQueries;
     // If all queries share one mask row, this row is read for the keys rows(0, tq), which are the
     // union of the ranges of all queries. The union has no gaps, because the ranges of consecutive
     // queries overlap or are adjacent.
     if (a_.keep_at.row == 0)
       add(keep, rows(0, a_.tq));
     else
-      for (std::int64_t i = i0; i < std::min(a_.tq, i0 + kQueries); ++i)
+      for (Index i = i0; i < std::min(a_.tq, i0 + kQueries); ++i)
         add(keep + i * a_.keep_at.row, row(i));
     const KeyRange found = set_flags(any, keys.size());
     map_.get()[(mask * tiles_ + tile) * blocks_ + block] = {keys.begin + found.begin,
@@ -101,11 +101,10 @@ void VisibleKeys::read_block(std::int64_t mask, std::int64_t block) {
   }
 }
 
-KeyRange VisibleKeys::tile(std::int64_t mask, std::int64_t i0, std::int64_t n,
-                           std::int64_t j0) const {
+KeyRange VisibleKeys::tile(Index mask, Index i0, Index n, Index j0) const {
   const KeyRange keys = rows(i0, n) & KeyRange{j0, std::min(a_.tk, j0 + kKeys)};
   if (!a_.keep) return keys;
-  const std::int64_t tile = a_.keep_at.row == 0 ? 0 : i0 / kQueries;
+  const Index tile = a_.keep_at.row == 0 ? 0 : i0 / kQueries;
   return keys & map_.get()[(mask * tiles_ + tile) * blocks_ + j0 / kKeys];
 }
 

@@ -60,22 +60,22 @@ Tensor masked_fill(const Tensor& x, const Tensor& mask, double value) {
   });
 }
 
-Tensor tril_mask(std::int64_t rows, std::int64_t columns, std::int64_t diagonal) {
+Tensor tril_mask(Index rows, Index columns, Index diagonal) {
   Tensor mask = empty({rows, columns}, bool8);
   bool* m = mask.mutable_data<bool>();
-  for (std::int64_t i = 0; i < rows; ++i)
-    for (std::int64_t j = 0; j < columns; ++j) m[i * columns + j] = j - i <= diagonal;
+  for (Index i = 0; i < rows; ++i)
+    for (Index j = 0; j < columns; ++j) m[i * columns + j] = j - i <= diagonal;
   return mask;
 }
 
-Tensor tril(const Tensor& x, std::int64_t diagonal) {
+Tensor tril(const Tensor& x, Index diagonal) {
   check(x.rank() >= 2, "tril", "needs rank >= 2, got ", x.shape());
   return masked_fill(x, logical_not(tril_mask(x.size(-2), x.size(-1), diagonal)), 0);
 }
 
-Tensor triu(const Tensor& x, std::int64_t diagonal) {
+Tensor triu(const Tensor& x, Index diagonal) {
   check(x.rank() >= 2, "triu", "needs rank >= 2, got ", x.shape());
-  const std::int64_t lowest = -x.size(-2);  // from this diagonal down, all elements are kept
+  const Index lowest = -x.size(-2);  // from this diagonal down, all elements are kept
   return masked_fill(x, tril_mask(x.size(-2), x.size(-1), std::max(diagonal, lowest) - 1), 0);
 }
 

@@ -24,7 +24,7 @@ namespace {
 constexpr std::string_view kWeights = ".safetensors";
 
 // Returns the name of the checkpoint of a step, such as "checkpoints/000200.safetensors".
-std::string checkpoint_name(std::int64_t step) {
+std::string checkpoint_name(Index step) {
   return fmt::format("{}/{:06}{}", RunFolder::kCheckpoints, step, kWeights);
 }
 
@@ -195,7 +195,7 @@ std::vector<CheckpointFile> RunFolder::checkpoints() const {
   if (!is_there(inside)) return found;
   // A checkpoint after the step of the state belongs to a save that is not complete, or to a run
   // that --overwrite has replaced.
-  std::int64_t last = INT64_MAX;
+  Index last = INT64_MAX;
   try {
     if (has_state()) last = read_header(load_metadata(file(kState).string()), kState).step;
   } catch (const IoError&) {  // load() and open() state the reason
@@ -232,7 +232,7 @@ LoadedRun RunFolder::open(const std::string& weights, Use use) const {
                            : saved_task(config, tensors.metadata, path, nullptr, has_state());
   Transformer model = make_model(config, *task);
   load_parameters(parameters(model), tensors);
-  std::optional<std::int64_t> step;
+  std::optional<Index> step;
   if (tensors.metadata.contains("step")) step = read_header(tensors.metadata, path).step;
   return {config, std::move(task), std::move(model), name, step, checksum_note(tensors)};
 }
@@ -281,7 +281,7 @@ void RunFolder::save(const Snapshot& s, const std::vector<std::string>& notes) c
 }
 
 void RunFolder::save_weights(const std::string& name, const Snapshot& s, std::string_view part,
-                             std::int64_t step) const {
+                             Index step) const {
   save_safetensors(file(name).string(), s.part(part), weights_metadata(s, step));
 }
 

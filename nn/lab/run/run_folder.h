@@ -18,7 +18,7 @@ namespace heed::lab {
 
 /// A file with the weights of one step: checkpoints/000200.safetensors, or RunFolder::kState.
 struct CheckpointFile {
-  std::int64_t step;           ///< step of the weights
+  Index step;                  ///< step of the weights
   std::filesystem::path file;  ///< path, including the run's directory
 };
 
@@ -33,18 +33,18 @@ enum class Use {
 
 /// A run that was opened to evaluate it, to generate from it or to study it.
 struct LoadedRun {
-  RunConfig config;                  ///< the run's configuration
-  std::unique_ptr<Task> task;        ///< task of the run; Use::kPrompts: only for prompts
-  Transformer model;                 ///< model of the run, with the weights of the file
-  std::string weights;               ///< name of the file
-  std::optional<std::int64_t> step;  ///< step of the weights, if the file contains it
-  std::string note;                  ///< note about the file for the user; "" if none
+  RunConfig config;            ///< the run's configuration
+  std::unique_ptr<Task> task;  ///< task of the run; Use::kPrompts: only for prompts
+  Transformer model;           ///< model of the run, with the weights of the file
+  std::string weights;         ///< name of the file
+  std::optional<Index> step;   ///< step of the weights, if the file contains it
+  std::string note;            ///< note about the file for the user; "" if none
 };
 
 /// The contents of the header of RunFolder::kState, without the tensors.
 struct RunSummary {
   RunConfig config;                                ///< the run's configuration
-  std::optional<std::int64_t> step = {};           ///< step of the last save, if known
+  std::optional<Index> step = {};                  ///< step of the last save, if known
   bool finished = false;                           ///< true: trained to the last step or early end
   std::optional<RunResult> result = {};            ///< of a finished run
   std::string note = {};                           ///< the error in a damaged result, or ""
@@ -150,7 +150,7 @@ class RunFolder {
   std::vector<std::string> names() const;
   void remove_others(std::set<std::string> kept) const;
   void save_weights(const std::string& name, const Snapshot& snapshot, std::string_view part,
-                    std::int64_t step) const;
+                    Index step) const;
 
   std::filesystem::path path_;
 };

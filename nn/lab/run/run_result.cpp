@@ -20,11 +20,11 @@ void visit(Result& r, F f) {
   f("evaluation_set", r.evaluation_set), f("seconds", r.seconds);
 }
 
-void read(const Json& json, const std::string& key, std::int64_t& value) {
+void read(const Json& json, const std::string& key, Index& value) {
   const auto* count = json.as<std::uint64_t>();
-  if (!count || !std::in_range<std::int64_t>(*count))
+  if (!count || !std::in_range<Index>(*count))
     throw JsonError(fmt::format("`{}` is {}, needs a whole number >= 0", key, json.dump(true)));
-  value = std::int64_t(*count);
+  value = Index(*count);
 }
 void read(const Json& json, const std::string& key, double& value) {
   value = json.number();

@@ -1,7 +1,6 @@
 // The result of a finished run: its loss on the whole evaluation set.
 #pragma once
 
-#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -13,14 +12,14 @@ namespace heed::lab {
 /// The result in RunFolder::kState. Losses are means in nats per target. The final evaluation uses
 /// final_evaluation_size() sequences.
 struct RunResult {
-  std::int64_t steps = 0;                     ///< step of the weights
+  Index steps = 0;                            ///< step of the weights
   double loss = 0;                            ///< Evaluation::loss of the final evaluation; finite
   std::optional<double> optimal = {};         ///< Evaluation::optimal
   std::optional<double> accuracy = {};        ///< Evaluation::accuracy
   std::optional<double> standard_error = {};  ///< Evaluation::standard_error
-  std::int64_t sequences = 0;                 ///< Evaluation::sequences
-  std::int64_t targets = 0;                   ///< Evaluation::tokens
-  std::int64_t evaluation_set = 0;            ///< number of sequences of the evaluation set
+  Index sequences = 0;                        ///< Evaluation::sequences
+  Index targets = 0;                          ///< Evaluation::tokens
+  Index evaluation_set = 0;                   ///< number of sequences of the evaluation set
   /// Time from the start of training to the end of the final evaluation in seconds. None if the run
   /// was resumed.
   std::optional<double> seconds = {};

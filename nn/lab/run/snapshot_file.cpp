@@ -17,7 +17,7 @@ using namespace autograd;
 
 namespace {
 
-constexpr auto kColumns = std::int64_t(1 + std::size(kMetricsColumns));  // with the column of steps
+constexpr auto kColumns = Index(1 + std::size(kMetricsColumns));  // with the column of steps
 constexpr const char* kHistory = "history";
 constexpr std::string_view kLog = "log.";  // texts of files that runs of 83ccf26f had
 constexpr const char* kEvaluationStep = "step";
@@ -33,7 +33,7 @@ void visit(Snapshot& s, const F& f) {
 
 // The text of each type of member. An empty text is not written.
 std::string text_of(const std::string& value) { return value; }
-std::string text_of(std::int64_t value) { return std::to_string(value); }
+std::string text_of(Index value) { return std::to_string(value); }
 std::string text_of(bool value) { return value ? "yes" : ""; }
 std::string text_of(const std::optional<double>& value) {
   return value ? fmt::format("{:.17g}", *value) : "";
@@ -45,7 +45,7 @@ std::string text_of(const std::optional<MetricsRow>& row) {
 // Parses the text of a member. Throws JsonError if it is invalid.
 void parse(const std::string& text, std::string& value) { value = text; }
 void parse(const std::string& text, bool& value) { value = !text.empty(); }
-void parse(const std::string& text, std::int64_t& value) {
+void parse(const std::string& text, Index& value) {
   const auto number = parse_number<std::int64_t>(text);
   if (!number || *number < 0)
     throw JsonError("is '" + text + "', needs a whole number of at least 0");
@@ -59,8 +59,8 @@ void parse(const std::string& text, std::optional<MetricsRow>& row) {
   const Json json = Json::parse(text);
   const Json* step = json.find(kEvaluationStep);
   const auto* number = step ? step->as<std::uint64_t>() : nullptr;
-  if (!number || !std::in_range<std::int64_t>(*number)) throw JsonError("has no step");
-  row = MetricsRow(std::int64_t(*number));
+  if (!number || !std::in_range<Index>(*number)) throw JsonError("has no step");
+  row = MetricsRow(Index(*number));
   for (const MetricsColumn& column : kMetricsColumns)
     if (const Json* value = json.find(column.name); value && *value != Json())
       (*row).*column.value = value->number();
@@ -72,7 +72,7 @@ Tensor history_tensor(const std::vector<MetricsRow>& history) {
     rows.push_back(double(r.step));
     for (const MetricsColumn& column : kMetricsColumns) rows.push_back(r.*column.value);
   }
-  return from_data(rows, {std::int64_t(history.size()), kColumns});
+  return from_data(rows, {Index(history.size()), kColumns});
 }
 
 // Returns the history. It must have one row per step, and may begin with a row of step 0 for an
@@ -91,7 +91,7 @@ std::vector<MetricsRow> read_history(const SafeTensors& file) {
     const double step = first + double(i / columns);
     check<IoError>((first == 0 || first == 1) && v[i] == step, file.path, "row ", i / columns,
                    " of the history is of step ", v[i], ", not ", step, kDamaged);
-    MetricsRow& row = history.emplace_back(std::int64_t(v[i]));
+    MetricsRow& row = history.emplace_back(Index(v[i]));
     for (std::size_t c = 1; c < columns; ++c) row.*kMetricsColumns[c - 1].value = v[i + c];
   }
   return history;
@@ -126,8 +126,7 @@ std::string evaluation_json(const MetricsRow& row) {
   return json.dump();
 }
 
-std::map<std::string, std::string> weights_metadata(const Snapshot& s,
-                                                    std::optional<std::int64_t> step) {
+std::map<std::string, std::string> weights_metadata(const Snapshot& s, std::optional<Index> step) {
   std::map<std::string, std::string> metadata = s.data;
   metadata["format"] = "pt";
   if (step) metadata["step"] = std::to_string(*step);
@@ -195,7 +194,7 @@ Snapshot read_snapshot(const SafeTensors& file, const RunConfig& config) {
   });
   const std::string bad = first_non_finite(s.tensors);
   check<IoError>(bad.empty(), file.path, bad, kDamaged);
-  const std::int64_t rows_done = s.history.empty() ? 0 : s.history.back().step;
+  const Index rows_done = s.history.empty() ? 0 : s.history.back().step;
   check<IoError>(rows_done == s.step, file.path, "the step is ", s.step,
                  ", but the history ends with step ", rows_done, kDamaged);
   check_best(s);

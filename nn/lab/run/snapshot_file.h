@@ -18,7 +18,7 @@ std::string metadata_of(const SafeTensors& file, const std::string& key);
 std::string checksum_note(const SafeTensors& file);
 /// Returns the metadata for a file with the weights of step `step`, if it is known.
 std::map<std::string, std::string> weights_metadata(const Snapshot& snapshot,
-                                                    std::optional<std::int64_t> step);
+                                                    std::optional<Index> step);
 
 /// Returns the step and the evaluation of a row as JSON, with null for missing values.
 std::string evaluation_json(const MetricsRow& row);

@@ -113,7 +113,7 @@ void TrainingRun::begin() {
 }
 
 bool TrainingRun::evaluation_is_due() const {
-  const std::int64_t every = t_.config().eval_every;
+  const Index every = t_.config().eval_every;
   return every > 0 && t_.steps_done % every == 0;
 }
 
@@ -128,7 +128,7 @@ void TrainingRun::step() {
   step_seconds_ += seconds() - started;
   ++steps_;
   check_gradients();
-  const std::int64_t done = t_.steps_done, save_every = t_.config().save_every;
+  const Index done = t_.steps_done, save_every = t_.config().save_every;
   if (evaluation_is_due() && done < t_.config().steps) {
     evaluate();
     if (seconds() - last_saved_ > kSaveSeconds) save();
@@ -188,7 +188,7 @@ TrainingResult TrainingRun::finish() {
 }
 
 ProgressCallback TrainingRun::progress(bool all) {
-  return [this, all](std::int64_t done, std::int64_t total) {
+  return [this, all](Index done, Index total) {
     if (options_.stop_requested && options_.stop_requested()) throw StopRequested();
     on_evaluating(done, total, all);
   };

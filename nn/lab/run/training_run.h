@@ -75,7 +75,7 @@ class TrainingRun {
   /// Returns the seconds since construction.
   double seconds() const;
   /// Returns the number of steps that this object has performed.
-  std::int64_t steps() const { return steps_; }
+  Index steps() const { return steps_; }
   /// Returns tokens per second of step time; 0 before the first step.
   double tokens_per_second() const;
   /// Returns the estimated time of the remaining steps in seconds; NaN before the first step.
@@ -94,7 +94,7 @@ class TrainingRun {
   virtual void on_evaluation(const Evaluation&) {}
   /// Called during an evaluation of `total` sequences, after each chunk. `all` is true in the final
   /// evaluation.
-  virtual void on_evaluating(std::int64_t /*done*/, std::int64_t /*total*/, bool /*all*/) {}
+  virtual void on_evaluating(Index /*done*/, Index /*total*/, bool /*all*/) {}
   /// Called with a warning for the user. The run continues.
   virtual void on_warning(const std::string&) {}
   /// Called at the end of a run that was not stopped, before the run is marked as finished. If the
@@ -128,8 +128,8 @@ class TrainingRun {
   std::optional<Evaluation> last_;               // see last_evaluation()
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
   double last_saved_ = 0, save_cost_ = 0, step_seconds_ = 0;
-  std::int64_t steps_ = 0;  // steps performed by this object
-  std::int64_t saved_ = 0;  // step of the last save
+  Index steps_ = 0;  // steps performed by this object
+  Index saved_ = 0;  // step of the last save
 };
 
 }  // namespace heed::lab

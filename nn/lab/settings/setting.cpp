@@ -68,7 +68,7 @@ Setting::Setting(std::string key_, bool& value, std::string help_)
   set_checked = [&value](const std::string& text) { value = text == "true"; };
 }
 
-Setting::Setting(std::string key_, std::int64_t& value, Range range_, std::string help_)
+Setting::Setting(std::string key_, Index& value, Range range_, std::string help_)
     : Setting(std::move(key_), Kind::kInteger, std::move(help_)) {
   unit = "N", range = range_, shown = std::to_string(value);
   get = [&value] { return std::to_string(value); };

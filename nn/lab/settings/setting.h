@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cmath>
-#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
@@ -37,8 +36,8 @@ struct Range {
 
 /// Whole numbers from `first` to `last`, written as "first..last".
 struct Span {
-  std::int64_t first = 0;  ///< smallest number
-  std::int64_t last = 0;   ///< largest number
+  Index first = 0;  ///< smallest number
+  Index last = 0;   ///< largest number
   /// Returns true if both ends are equal.
   bool operator==(const Span&) const = default;
 };
@@ -89,7 +88,7 @@ struct Setting {
   /// placeholder of a text in help texts. `unset` stands for an empty optional. `names` are the
   /// accepted words. If `names` is empty, a list accepts any words.
   Setting(std::string key, bool& value, std::string help);
-  Setting(std::string key, std::int64_t& value, Range range, std::string help);
+  Setting(std::string key, Index& value, Range range, std::string help);
   Setting(std::string key, double& value, Range range, std::string help);
   Setting(std::string key, Span& value, Range range, std::string help);
   Setting(std::string key, std::optional<bool>& value, std::string unset, std::string help);

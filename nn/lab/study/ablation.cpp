@@ -25,7 +25,7 @@ Tensor mean_of_tokens(const Tensor& x, const Batch& batch) {
 }
 
 // Makes the probe replace the components of one layer that are in `cut`.
-void replace_components(Probe& probe, std::int64_t layer, const std::vector<Component>& cut,
+void replace_components(Probe& probe, Index layer, const std::vector<Component>& cut,
                         const Transformer& model, const Replacement& replaced) {
   std::vector<bool> heads(std::size_t(model.options.attention.heads), false);
   for (const Component& c : cut) {
@@ -66,7 +66,7 @@ Effect effect_of(const std::vector<double>& changes, const std::vector<double>& 
   check<ValueError>(!changes.empty(), "effect_of", "needs at least one sequence, got none");
   if (weights.empty() || std::ranges::count(weights, weights[0]) == std::ssize(weights)) {
     const MeanError m = mean_error(changes);
-    return {m.mean, m.error, std::int64_t(m.n), NAN, NAN, changes};
+    return {m.mean, m.error, Index(m.n), NAN, NAN, changes};
   }
   std::vector<double> sums = changes;
   for (std::size_t b = 0; b < sums.size(); ++b) sums[b] *= weights[b];
@@ -92,7 +92,7 @@ Tensor Replacement::of(const Tensor& x) const {
   return rows_.defined() ? index_select(x, 0, rows_) : x;
 }
 
-Replacement Replacement::of(std::int64_t first, std::int64_t count) const {
+Replacement Replacement::of(Index first, Index count) const {
   Replacement part = *this;
   if (rows_.defined()) part.rows_ = slice(rows_, 0, first, first + count);
   return part;
@@ -142,13 +142,13 @@ std::vector<double> values_without(const BaseRun& run, const std::vector<Compone
   const NoGrad guard;
   if (cut.empty() && !accuracy) return run.values;
   const Transformer::Options& o = run.model().options;
-  std::int64_t first = o.layers - 1;
+  Index first = o.layers - 1;
   for (const Component& c : cut) {
     check_component("ablate", c, o.layers, o.attention.heads, o.mlp);
     first = std::min(first, c.layer);
   }
   Probe probe;
-  for (std::int64_t layer = first; layer < o.layers; ++layer)
+  for (Index layer = first; layer < o.layers; ++layer)
     replace_components(probe, layer, cut, run.model(), replaced);
   return to_doubles(run.values_from(first, probe, accuracy));
 }
@@ -164,8 +164,7 @@ Effect ablate(const BaseRun& run, const std::vector<Component>& cut,
 std::vector<Component> all_components(const Transformer::Options& o) {
   const auto heads = all_heads(o.layers, o.attention.heads);
   std::vector<Component> all(heads.begin(), heads.end());
-  for (std::int64_t layer = 0; o.mlp && layer < o.layers; ++layer)
-    all.push_back(Component::mlp(layer));
+  for (Index layer = 0; o.mlp && layer < o.layers; ++layer) all.push_back(Component::mlp(layer));
   return all;
 }
 

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cmath>
-#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -17,9 +16,9 @@ namespace heed::lab {
 /// The effect of an intervention: the change of the objective L, summarized over sequences. All
 /// numbers except `sequences` and `accuracy` have the unit of L.
 struct Effect {
-  double mean = 0;             ///< change of L, mean over the positions of L in all sequences
-  double standard_error = 0;   ///< of `mean`, by a jackknife over sequences; NaN for one sequence
-  std::int64_t sequences = 0;  ///< number of sequences
+  double mean = 0;            ///< change of L, mean over the positions of L in all sequences
+  double standard_error = 0;  ///< of `mean`, by a jackknife over sequences; NaN for one sequence
+  Index sequences = 0;        ///< number of sequences
   /// Standard deviation of the mean change over donors; NaN for one donor.
   double donor_deviation = NAN;
   /// accuracy() with the intervention, 0 to 1; NaN if it was not measured or no position counts
@@ -49,17 +48,17 @@ class Replacement {
   ///@{
   /// Returns what replaces z, the output of the MLP, the stream before the first block, and the
   /// values. It broadcasts to their shapes.
-  Tensor z(std::int64_t layer) const { return of(z_[std::size_t(layer)]); }
-  Tensor mlp(std::int64_t layer) const { return of(mlp_[std::size_t(layer)]); }
+  Tensor z(Index layer) const { return of(z_[std::size_t(layer)]); }
+  Tensor mlp(Index layer) const { return of(mlp_[std::size_t(layer)]); }
   Tensor embed() const { return of(embed_); }
-  Tensor v(std::int64_t layer) const { return of(v_[std::size_t(layer)]); }
+  Tensor v(Index layer) const { return of(v_[std::size_t(layer)]); }
   ///@}
   /// Returns the change of what a component adds to the stream, [B, T, D]. `embed`, and `z` and
   /// `mlp` by layer, are the replaced values.
   Tensor change_of(const Component& c, const Transformer& model, const Tensor& embed,
                    const std::vector<Tensor>& z, const std::vector<Tensor>& mlp) const;
   /// Returns the replacements of the sequences [first, first + count).
-  Replacement of(std::int64_t first, std::int64_t count) const;
+  Replacement of(Index first, Index count) const;
 
  private:
   friend std::vector<Replacement> replacements(const Transformer&, const Donors&, Ablation);

@@ -25,14 +25,14 @@ struct Point {
 // Runs the model from `stream`, the stream before the first block, forward and backward.
 Point run_at(const BaseRun& run, const Tensor& stream) {
   const Transformer& model = run.model();
-  const std::int64_t layers = model.options.layers;
+  const Index layers = model.options.layers;
   BaseRun here = run;
   here.resid_pre[0] = stream.detach().requires_grad_();
   std::vector<std::string> sites{"hook_resid_pre", "attn.hook_z", "attn.hook_q",
                                  "attn.hook_k",    "attn.hook_v", "attn.hook_pattern"};
   if (model.options.mlp) sites.insert(sites.end(), {"hook_resid_mid", "hook_mlp_out"});
   Probe probe;
-  for (std::int64_t layer = 0; layer < layers; ++layer)
+  for (Index layer = 0; layer < layers; ++layer)
     for (const std::string& site : sites) probe.record(block_site(layer, site));
   const std::string last = block_site(layers - 1, "hook_resid_post");
   probe.record(last);
@@ -42,7 +42,7 @@ Point run_at(const BaseRun& run, const Tensor& stream) {
   Point p;
   const auto read = [&](const char* site, std::vector<Tensor>* values,
                         std::vector<Tensor>* gradients) {
-    for (std::int64_t layer = 0; layer < layers; ++layer) {
+    for (Index layer = 0; layer < layers; ++layer) {
       const std::string name = block_site(layer, site);
       if (values) values->push_back(probe.value(name));
       if (gradients) gradients->push_back(probe.value(name + "_grad"));
@@ -66,8 +66,8 @@ Tensor receiver_gradients(const Transformer& model, const Point& p) {
     const Block& block = model.blocks[l];
     const HeadWeights w = by_head(block.attn.weights, o);
     std::vector<Tensor> read;  // dL/d(normed stream) by receiver
-    for (std::int64_t head = 0; head < o.heads; ++head) {
-      const auto back = [&](const Tensor& gradient, const Tensor& weight, std::int64_t h) {
+    for (Index head = 0; head < o.heads; ++head) {
+      const auto back = [&](const Tensor& gradient, const Tensor& weight, Index h) {
         read.push_back(matmul(select(gradient, 2, h), mT(select(weight.detach(), 0, h))));
       };
       back(p.q_grad[l], w.W_Q, head);
@@ -184,11 +184,11 @@ class Part {
                                                  const Replacement& donor) const {
     std::vector<std::vector<double>> all;
     for (std::size_t l = 0; l < own_.z.size(); ++l) {
-      const Tensor p = dot_of_heads(donor.z(std::int64_t(l)) - own_.z[l], g.z[l]);
-      for (std::int64_t h = 0; h < p.size(1); ++h) all.push_back(to_doubles(select(p, 1, h)));
+      const Tensor p = dot_of_heads(donor.z(Index(l)) - own_.z[l], g.z[l]);
+      for (Index h = 0; h < p.size(1); ++h) all.push_back(to_doubles(select(p, 1, h)));
     }
     for (std::size_t l = 0; l < g.mlp.size(); ++l)
-      all.push_back(dot(donor.mlp(std::int64_t(l)) - own_.mlp[l], g.mlp[l]));
+      all.push_back(dot(donor.mlp(Index(l)) - own_.mlp[l], g.mlp[l]));
     return all;
   }
 
@@ -228,9 +228,9 @@ class Part {
     std::vector<Tensor> maps;
     for (std::size_t l = 0; l < own_.z.size(); ++l) {
       // [B, H, T, d] each; heads of a group share values
-      const std::int64_t heads = own_.z[l].size(2);
+      const Index heads = own_.z[l].size(2);
       const Tensor change =
-          repeat_heads(permute(donor.v(std::int64_t(l)) - own_.v[l], {0, 2, 1, 3}), heads);
+          repeat_heads(permute(donor.v(Index(l)) - own_.v[l], {0, 2, 1, 3}), heads);
       const Tensor cells = matmul(permute(g.z[l], {0, 2, 1, 3}), mT(change)) * own_.pattern[l];
       maps.push_back(sum(to(cells, float64), {0}));
     }
@@ -240,7 +240,7 @@ class Part {
   void add_weights(const Gradients& g, const Replacement& donor, double share) {
     std::vector<Tensor> weights;
     for (std::size_t l = 0; l < own_.z.size(); ++l) {
-      const Tensor change = to(donor.z(std::int64_t(l)) - own_.z[l], float64);
+      const Tensor change = to(donor.z(Index(l)) - own_.z[l], float64);
       weights.push_back(mT(abs(sum(change * to(g.z[l], float64), {3}))));  // [B, H, T]
     }
     add_to(weights_, weights, share);
@@ -290,18 +290,18 @@ class Part {
 Attribution attribute(const BaseRun& run, const Donors& donors, AttributionParts parts,
                       const ProgressCallback& progress) {
   if (parts.edges) check_separable(run.model(), "edges");
-  const std::int64_t count = std::ssize(run.values),
-                     most = sequences_at_once(run.model(), run.batch.inputs.size(1)),
-                     shards = (count + most - 1) / most,
-                     steps = shards * (1 + kPathPoints * std::ssize(donors.rows));
-  std::int64_t done = 0;
+  const Index count = std::ssize(run.values),
+              most = sequences_at_once(run.model(), run.batch.inputs.size(1)),
+              shards = (count + most - 1) / most,
+              steps = shards * (1 + kPathPoints * std::ssize(donors.rows));
+  Index done = 0;
   const auto step = [&] {
     if (progress) progress(++done, steps);
   };
   const std::vector<Replacement> by_donor = replacements(run.model(), donors);
   Attribution all;
-  for (std::int64_t first = 0; first < count; first += most) {
-    const std::int64_t n = std::min(most, count - first);
+  for (Index first = 0; first < count; first += most) {
+    const Index n = std::min(most, count - first);
     std::vector<Replacement> here;
     for (const Replacement& r : by_donor) here.push_back(r.of(first, n));
     Part(run.rows(first, n), parts).add(here, all, step);
@@ -324,7 +324,7 @@ Attribution attribute(const BaseRun& run, const Donors& donors, AttributionParts
   return all;
 }
 
-double pass_work(const Transformer& model, std::int64_t length) {
+double pass_work(const Transformer& model, Index length) {
   double parameters = 0;
   for (const NamedTensor& p : nn::parameters(model)) parameters += double(p.tensor.numel());
   const MultiHeadAttention::Options& a = model.options.attention;
@@ -335,7 +335,7 @@ double pass_work(const Transformer& model, std::int64_t length) {
 
 double attribution_work(const BaseRun& run, const Donors& donors, AttributionParts parts) {
   const Transformer::Options& o = run.model().options;
-  const std::int64_t length = run.batch.inputs.size(1);
+  const Index length = run.batch.inputs.size(1);
   const auto points = double(1 + kPathPoints * std::ssize(donors.rows)),
              count = double(run.values.size());
   double work = 3 * points * pass_work(run.model(), length);

@@ -73,6 +73,6 @@ Attribution attribute(const BaseRun& run, const Donors& donors, AttributionParts
 /// Estimates the floating-point operations of attribute().
 double attribution_work(const BaseRun& run, const Donors& donors, AttributionParts parts);
 /// Returns the number of floating-point operations of a forward pass on one sequence.
-double pass_work(const Transformer& model, std::int64_t length);
+double pass_work(const Transformer& model, Index length);
 
 }  // namespace heed::lab

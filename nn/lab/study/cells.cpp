@@ -22,7 +22,7 @@ namespace {
 // ---- names of cells
 
 // Parses "3", "0-3" or "*". Returns no value for any other text.
-std::optional<Span> read_range(const std::string& text, std::int64_t length) {
+std::optional<Span> read_range(const std::string& text, Index length) {
   if (text == "*") return Span{0, length - 1};
   const std::size_t dash = text.find('-');
   const auto first = parse_number<std::int64_t>(text.substr(0, dash));
@@ -34,8 +34,8 @@ std::optional<Span> read_range(const std::string& text, std::int64_t length) {
 
 // Parses one item of a list of cells, such as "L1H0[5,0-3]" or "L0H0,L1H0[5,3]", and appends the
 // cells of each of its heads to `cells`.
-void read_item(std::string_view what, const std::string& item, std::int64_t layers,
-               std::int64_t heads, std::int64_t length, std::vector<Cell>& cells) {
+void read_item(std::string_view what, const std::string& item, Index layers, Index heads,
+               Index length, std::vector<Cell>& cells) {
   const std::size_t open = item.find('['), comma = item.find(',', open);
   std::optional<Span> queries, keys;
   if (open != std::string::npos && comma != std::string::npos && item.ends_with(']')) {
@@ -52,8 +52,8 @@ void read_item(std::string_view what, const std::string& item, std::int64_t laye
                       ", and a range has the smaller position first, such as 0-3");
   const std::size_t before = cells.size();
   for (const HeadIndex& head : chosen)
-    for (std::int64_t query = queries->first; query <= queries->last; ++query)
-      for (std::int64_t key = keys->first; key <= std::min(keys->last, query); ++key)
+    for (Index query = queries->first; query <= queries->last; ++query)
+      for (Index key = keys->first; key <= std::min(keys->last, query); ++key)
         cells.push_back({head, query, key});
   check<ValueError>(cells.size() > before, what, "'", item,
                     "': the key is after the query, so the query cannot read it; the first number "
@@ -62,7 +62,7 @@ void read_item(std::string_view what, const std::string& item, std::int64_t laye
 
 // ---- measurement
 
-void check_cells(const std::vector<Cell>& cells, const Transformer& model, std::int64_t length) {
+void check_cells(const std::vector<Cell>& cells, const Transformer& model, Index length) {
   check<ValueError>(!cells.empty(), "cells", "needs at least one cell in each set");
   for (const Cell& c : cells) {
     check_component("cells", c.head, model.options.layers, model.options.attention.heads);
@@ -71,7 +71,7 @@ void check_cells(const std::vector<Cell>& cells, const Transformer& model, std::
   }
 }
 
-std::int64_t first_layer(const std::vector<Cell>& cells) {
+Index first_layer(const std::vector<Cell>& cells) {
   return std::ranges::min_element(cells)->head.layer;
 }
 
@@ -81,8 +81,8 @@ std::string cell_name(const Cell& cell) {
   return fmt::format("{}[{},{}]", head_name(cell.head), cell.query, cell.key);
 }
 
-std::vector<Cell> parse_cells(std::string_view what, const std::string& text, std::int64_t layers,
-                              std::int64_t heads, std::int64_t length) {
+std::vector<Cell> parse_cells(std::string_view what, const std::string& text, Index layers,
+                              Index heads, Index length) {
   std::vector<Cell> cells;
   for (std::size_t begin = 0; begin <= text.size();) {
     const std::size_t close = text.find(']', begin);
@@ -115,34 +115,34 @@ std::vector<Effect> CellEffects::effects(const std::vector<std::vector<Cell>>& s
   const NoGrad guard;
   const Transformer& model = run_.model();
   const MultiHeadAttention::Options& o = model.options.attention;
-  const std::int64_t count = std::ssize(run_.values), length = run_.batch.inputs.size(1);
+  const Index count = std::ssize(run_.values), length = run_.batch.inputs.size(1);
   for (const auto& cells : sets) check_cells(cells, model, length);
-  const auto most = std::size_t(
-      std::clamp<std::int64_t>(sequences_at_once(model, length) / count, 1, kMaxCopies));
+  const auto most =
+      std::size_t(std::clamp<Index>(sequences_at_once(model, length) / count, 1, kMaxCopies));
   std::vector<Effect> all;
   for (std::size_t first = 0; first < sets.size();) {
     std::size_t end = first + 1;
-    const std::int64_t start = first_layer(sets[first]);
+    const Index start = first_layer(sets[first]);
     while (end < std::min(sets.size(), first + most) && first_layer(sets[end]) == start) ++end;
-    const BaseRun copies = run_.repeated(std::int64_t(end - first));
+    const BaseRun copies = run_.repeated(Index(end - first));
     std::vector<std::vector<std::vector<double>>> changes(end - first);  // by set, donor, sequence
     for (const Replacement& donor : replaced_) {
-      std::map<std::int64_t, std::vector<double>> added;  // by layer, to z of all copies
+      std::map<Index, std::vector<double>> added;  // by layer, to z of all copies
       for (std::size_t n = first; n < end; ++n)
         for (const Cell& c : sets[n]) {
           const auto layer = std::size_t(c.head.layer);
           std::vector<double>& z = added[c.head.layer];
           z.resize((end - first) * std::size_t(count * length * o.heads * o.d_value));
-          const std::int64_t kv = o.kv_head(c.head.head);
+          const Index kv = o.kv_head(c.head.head);
           const Tensor change = to(slice(donor.v(c.head.layer), 1, c.key, c.key + 1) -
                                        slice(v_[layer], 1, c.key, c.key + 1),
                                    float64);
           const auto values = contiguous(select(change, 2, kv)).to_vector<double>();
-          for (std::int64_t b = 0; b < count; ++b) {
+          for (Index b = 0; b < count; ++b) {
             const double A = pattern_[layer].at({b, c.head.head, c.query, c.key});
-            const std::int64_t row = std::int64_t(n - first) * count + b;
-            const std::int64_t at = ((row * length + c.query) * o.heads + c.head.head) * o.d_value;
-            for (std::int64_t k = 0; k < o.d_value; ++k)
+            const Index row = Index(n - first) * count + b;
+            const Index at = ((row * length + c.query) * o.heads + c.head.head) * o.d_value;
+            for (Index k = 0; k < o.d_value; ++k)
               z[std::size_t(at + k)] += A * values[std::size_t(b * o.d_value + k)];
           }
         }
@@ -166,7 +166,7 @@ std::vector<Effect> CellEffects::effects(const std::vector<std::vector<Cell>>& s
 }
 
 double CellEffects::work(const Cell& cell) const {
-  const std::int64_t layers = run_.model().options.layers;
+  const Index layers = run_.model().options.layers;
   return double(layers - cell.head.layer) / double(layers) *
          pass_work(run_.model(), run_.batch.inputs.size(1)) *
          double(run_.values.size() * replaced_.size());
@@ -174,10 +174,10 @@ double CellEffects::work(const Cell& cell) const {
 
 Effect block_cells(const BaseRun& run, const std::vector<Cell>& cells) {
   const NoGrad guard;
-  const std::int64_t length = run.batch.inputs.size(1);
+  const Index length = run.batch.inputs.size(1);
   check_cells(cells, run.model(), length);
   Probe probe;
-  for (std::int64_t layer = first_layer(cells); layer < run.model().options.layers; ++layer) {
+  for (Index layer = first_layer(cells); layer < run.model().options.layers; ++layer) {
     const Tensor blocked = zeros({run.model().options.attention.heads, length, length}, bool8);
     for (const Cell& c : cells)
       if (c.head.layer == layer)

@@ -9,7 +9,6 @@
 #pragma once
 
 #include <compare>
-#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,9 +19,9 @@ namespace heed::lab {
 
 /// A cell of the attention weights of one head.
 struct Cell {
-  HeadIndex head;      ///< head of the attention weights
-  std::int64_t query;  ///< position of the query, from 0
-  std::int64_t key;    ///< position of the key, from 0
+  HeadIndex head;  ///< head of the attention weights
+  Index query;     ///< position of the query, from 0
+  Index key;       ///< position of the key, from 0
   /// Compares the head, then the query, then the key.
   auto operator<=>(const Cell&) const = default;
 };
@@ -33,8 +32,8 @@ std::string cell_name(const Cell& cell);
 /// key 3. L0H0,L1H0[5,3] is this cell of both heads. Throws ValueError for any other text, for a
 /// head or a position that does not exist, for a cell that is listed twice, and for an item that
 /// has no key at or before its query. The error text begins with `what`.
-std::vector<Cell> parse_cells(std::string_view what, const std::string& text, std::int64_t layers,
-                              std::int64_t heads, std::int64_t length);
+std::vector<Cell> parse_cells(std::string_view what, const std::string& text, Index layers,
+                              Index heads, Index length);
 
 /// Measures cells on the sequences of a run.
 class CellEffects {

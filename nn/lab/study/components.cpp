@@ -33,9 +33,9 @@ ComponentStudy study_components(const BaseRun& run, const Donors& donors, double
                           : donors.first();
   s.path_donors = used.rows.size();
   const bool with_pairs = checks && heads.size() <= kMostPairedHeads;
-  const std::int64_t steps = std::ssize(s.components) +
-                             std::int64_t(with_pairs ? heads.size() * (heads.size() - 1) / 2 : 0);
-  std::int64_t done = 0;
+  const Index steps =
+      std::ssize(s.components) + Index(with_pairs ? heads.size() * (heads.size() - 1) / 2 : 0);
+  Index done = 0;
   const auto step = [&] {
     if (progress) progress(++done, steps);
   };

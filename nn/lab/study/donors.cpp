@@ -10,18 +10,17 @@ namespace heed::lab {
 
 using namespace autograd;
 
-Batch rows_of(const Batch& batch, const std::vector<std::int64_t>& sequences) {
+Batch rows_of(const Batch& batch, const std::vector<Index>& sequences) {
   const Tensor index = from_data(sequences, {std::ssize(sequences)});
   Batch part;
   part.inputs = index_select(batch.inputs, 0, index);
   part.targets = index_select(batch.targets, 0, index);
   if (batch.counted.defined()) part.counted = index_select(batch.counted, 0, index);
-  for (const std::int64_t i : sequences)
-    part.padding.push_back(batch.inputs.size(1) - batch.tokens_of(i));
+  for (const Index i : sequences) part.padding.push_back(batch.inputs.size(1) - batch.tokens_of(i));
   return part;
 }
 
-Donors Donors::of(std::int64_t first, std::int64_t count) const {
+Donors Donors::of(Index first, Index count) const {
   Donors part{source, {}};
   for (const Tensor& donor : rows) part.rows.push_back(slice(donor, 0, first, first + count));
   return part;
@@ -29,25 +28,24 @@ Donors Donors::of(std::int64_t first, std::int64_t count) const {
 
 DonorSample with_donors(const Batch& batch, std::uint64_t seed) {
   Generator g(seed);
-  std::map<std::int64_t, std::vector<std::int64_t>> by_length;
-  for (std::int64_t b = 0; b < batch.inputs.size(0); ++b)
-    by_length[batch.tokens_of(b)].push_back(b);
+  std::map<Index, std::vector<Index>> by_length;
+  for (Index b = 0; b < batch.inputs.size(0); ++b) by_length[batch.tokens_of(b)].push_back(b);
   DonorSample sample;
-  std::vector<std::int64_t> kept;
-  std::map<std::int64_t, std::vector<std::int64_t>> donors_of;  // by sequence
+  std::vector<Index> kept;
+  std::map<Index, std::vector<Index>> donors_of;  // by sequence
   for (auto& [length, order] : by_length) {
-    const auto n = std::int64_t(order.size());
+    const auto n = Index(order.size());
     if (n < kLeastSequences) {
       sample.left_out += n;
       continue;
     }
     kept.insert(kept.end(), order.begin(), order.end());
-    std::vector<std::int64_t> offsets(std::size_t(n - 1));
+    std::vector<Index> offsets(std::size_t(n - 1));
     std::iota(offsets.begin(), offsets.end(), 1);
     for (auto* list : {&order, &offsets})
-      for (std::int64_t i = std::ssize(*list) - 1; i > 0; --i)
+      for (Index i = std::ssize(*list) - 1; i > 0; --i)
         std::swap((*list)[std::size_t(i)], (*list)[std::size_t(draw_below(i + 1, g))]);
-    for (std::int64_t i = 0; i < n; ++i)
+    for (Index i = 0; i < n; ++i)
       for (std::size_t d = 0; d < std::size_t(kDonors); ++d)
         donors_of[order[std::size_t(i)]].push_back(order[std::size_t((i + offsets[d]) % n)]);
   }
@@ -59,24 +57,24 @@ DonorSample with_donors(const Batch& batch, std::uint64_t seed) {
   sample.batch = rows_of(batch, kept);
   sample.donors.source = batch;
   for (std::size_t d = 0; d < std::size_t(kDonors); ++d) {
-    std::vector<std::int64_t> rows;
-    for (const std::int64_t b : kept) rows.push_back(donors_of[b][d]);
+    std::vector<Index> rows;
+    for (const Index b : kept) rows.push_back(donors_of[b][d]);
     sample.donors.rows.push_back(from_data(rows, {std::ssize(rows)}));
   }
   return sample;
 }
 
 DonorSample with_donors(const Batch& prompt, const Task& task) {
-  const std::int64_t length = prompt.inputs.size(1),
-                     most = std::min(task.evaluation_size(), 8 * kPromptDonors);
+  const Index length = prompt.inputs.size(1),
+              most = std::min(task.evaluation_size(), 8 * kPromptDonors);
   const Batch all = task.evaluation(0, most);
-  std::vector<std::int64_t> long_enough;
-  for (std::int64_t b = 0; b < most && std::ssize(long_enough) < kPromptDonors; ++b)
+  std::vector<Index> long_enough;
+  for (Index b = 0; b < most && std::ssize(long_enough) < kPromptDonors; ++b)
     if (all.tokens_of(b) >= length) long_enough.push_back(b);
-  const std::int64_t n = std::ssize(long_enough);
+  const Index n = std::ssize(long_enough);
   DonorSample sample{prompt, {}, 0};
   if (n < kLeastSequences) return sample;
-  std::vector<std::int64_t> own(std::size_t(n), 0), rows(static_cast<std::size_t>(n));
+  std::vector<Index> own(std::size_t(n), 0), rows(static_cast<std::size_t>(n));
   std::iota(rows.begin(), rows.end(), 0);
   sample.batch = rows_of(prompt, own);
   sample.donors.source = {

@@ -17,21 +17,21 @@ struct Donors {
   std::vector<Tensor> rows = {};  ///< by donor: [B] int64, the row of `source` for each sequence
 
   /// Returns the donors of the sequences [first, first + count).
-  Donors of(std::int64_t first, std::int64_t count) const;
+  Donors of(Index first, Index count) const;
   /// Returns the first donor of each sequence alone.
   Donors first() const { return {source, {rows[0]}}; }
 };
 
-inline constexpr std::int64_t kDonors = 4;         ///< donors of each sequence of a sample
-inline constexpr std::int64_t kPromptDonors = 16;  ///< donors of a prompt
+inline constexpr Index kDonors = 4;         ///< donors of each sequence of a sample
+inline constexpr Index kPromptDonors = 16;  ///< donors of a prompt
 /// Least number of sequences of one length: a sequence is not its own donor.
-inline constexpr std::int64_t kLeastSequences = kDonors + 1;
+inline constexpr Index kLeastSequences = kDonors + 1;
 
 /// Sequences with their donors.
 struct DonorSample {
-  Batch batch;                ///< the sequences
-  Donors donors;              ///< of `batch`
-  std::int64_t left_out = 0;  ///< sequences whose length fewer than kLeastSequences have
+  Batch batch;         ///< the sequences
+  Donors donors;       ///< of `batch`
+  Index left_out = 0;  ///< sequences whose length fewer than kLeastSequences have
 };
 /// Draws donors: within the sequences of equal length, one random order and cyclic shifts by
 /// kDonors distinct offsets. Every sequence is equally often a donor. If no length has
@@ -44,6 +44,6 @@ DonorSample with_donors(const Batch& batch, std::uint64_t seed = 1);
 DonorSample with_donors(const Batch& prompt, const Task& task);
 
 /// Returns some sequences of a batch.
-Batch rows_of(const Batch& batch, const std::vector<std::int64_t>& sequences);
+Batch rows_of(const Batch& batch, const std::vector<Index>& sequences);
 
 }  // namespace heed::lab

@@ -44,18 +44,16 @@ class EdgePass {
   // Returns L of each sequence, [B].
   std::vector<double> values(double* accuracy) {
     const NoGrad guard;
-    std::int64_t first = options_.layers - 1;
+    Index first = options_.layers - 1;
     for (const Edge& e : edges_)
       if (e.receiver.kind != Receiver::kLogits) first = std::min(first, e.receiver.layer);
     Probe probe;
-    for (std::int64_t layer = first; layer < options_.layers; ++layer) change_block(probe, layer);
+    for (Index layer = first; layer < options_.layers; ++layer) change_block(probe, layer);
     return to_doubles(base_.run_.values_from(first, probe, accuracy));
   }
 
  private:
-  const Block& block(std::int64_t layer) const {
-    return base_.run_.model().blocks[std::size_t(layer)];
-  }
+  const Block& block(Index layer) const { return base_.run_.model().blocks[std::size_t(layer)]; }
   // Returns the change of the stream that a receiver reads; undefined if there is none.
   Tensor change_at(const Receiver& r) const {
     Tensor total;
@@ -70,8 +68,7 @@ class EdgePass {
   // Returns `all` [B, T, H, d], the queries (keys, values) of a layer, in which those of the
   // receiver's head are replaced by those for x, the stream before the block.
   Tensor with_head(const Receiver& r, const Tensor& all, const Tensor& x) const {
-    const std::int64_t head =
-        r.kind == Receiver::kQuery ? r.head : options_.attention.kv_head(r.head);
+    const Index head = r.kind == Receiver::kQuery ? r.head : options_.attention.kv_head(r.head);
     const Projection& p = kProjections[r.kind];
     const HeadWeights& weights = base_.weights_[std::size_t(r.layer)];
     Tensor own = matmul(normed(block(r.layer).ln1, x), select(weights.*p.weight, 0, head));
@@ -79,7 +76,7 @@ class EdgePass {
     return where(reshape(eq(arange(all.size(2)), double(head)), {-1, 1}), unsqueeze(own, 2), all);
   }
   // Makes the probe store the values of this pass and change what the receivers of a block read.
-  void change_block(Probe& probe, std::int64_t layer) {
+  void change_block(Probe& probe, Index layer) {
     const auto l = std::size_t(layer);
     const auto store = [&](const char* site, std::vector<Tensor>& values) {
       probe.replace(block_site(layer, site),
@@ -88,8 +85,8 @@ class EdgePass {
     store("hook_resid_pre", resid_pre_), store("attn.hook_z", z_);
     for (const auto kind : {Receiver::kQuery, Receiver::kKey, Receiver::kValue})
       probe.replace(block_site(layer, kProjections[kind].site), [this, kind, layer, l](Tensor x) {
-        const std::int64_t group = options_.attention.heads / x.size(2);
-        for (std::int64_t head = 0; head < x.size(2); ++head) {
+        const Index group = options_.attention.heads / x.size(2);
+        for (Index head = 0; head < x.size(2); ++head) {
           const Receiver r{kind, layer, head * group};
           if (const Tensor d = change_at(r); d.defined()) x = with_head(r, x, resid_pre_[l] + d);
         }
@@ -139,7 +136,7 @@ Effect EdgeEffects::effect(const std::vector<Edge>& edges) const {
 }
 
 double EdgeEffects::work(const Edge& edge) const {
-  const std::int64_t layers = run_.model().options.layers;
+  const Index layers = run_.model().options.layers;
   const double share = edge.receiver.kind == Receiver::kLogits
                            ? 1 / double(layers)
                            : double(layers - edge.receiver.layer) / double(layers);

@@ -9,12 +9,12 @@ namespace heed::lab {
 
 using autograd::ValueError;
 
-std::int64_t stage_of(const Component& c) {
+Index stage_of(const Component& c) {
   if (c.kind == Component::kEmbed) return -1;
   return 2 * c.layer + (c.kind == Component::kMlp);
 }
 
-std::int64_t stage_of(const Receiver& r, const Transformer::Options& model) {
+Index stage_of(const Receiver& r, const Transformer::Options& model) {
   if (r.kind == Receiver::kLogits) return 2 * model.layers;
   return 2 * r.layer + (r.kind == Receiver::kMlp);
 }
@@ -48,7 +48,7 @@ Edge parse_edge(std::string_view what, const std::string& text, const Transforme
     check<ValueError>(head.kind == Component::kHead, what, "'", text,
                       "': Q, K and V belong to a head, got '", words[2], "'");
     r = {Receiver::Kind(kind), head.layer, head.head};
-    const std::int64_t group = o.attention.heads / o.attention.kv_heads;
+    const Index group = o.attention.heads / o.attention.kv_heads;
     if (r.kind != Receiver::kQuery) r.head -= r.head % group;
   } else if (words[1] != "logits") {
     const Component c = component(words[1]);
@@ -93,9 +93,9 @@ std::vector<Component> all_senders(const Transformer::Options& o) {
 
 std::vector<Receiver> all_receivers(const Transformer::Options& o) {
   std::vector<Receiver> receivers;
-  const std::int64_t group = o.attention.heads / o.attention.kv_heads;
-  for (std::int64_t layer = 0; layer < o.layers; ++layer) {
-    for (std::int64_t head = 0; head < o.attention.heads; ++head)
+  const Index group = o.attention.heads / o.attention.kv_heads;
+  for (Index layer = 0; layer < o.layers; ++layer) {
+    for (Index head = 0; head < o.attention.heads; ++head)
       for (const auto kind : {Receiver::kQuery, Receiver::kKey, Receiver::kValue})
         if (kind == Receiver::kQuery || head % group == 0) receivers.push_back({kind, layer, head});
     if (o.mlp) receivers.push_back({Receiver::kMlp, layer, 0});

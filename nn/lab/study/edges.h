@@ -5,7 +5,6 @@
 // component with a later receiver.
 #pragma once
 
-#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,9 +24,9 @@ struct Receiver {
     kMlp,    ///< an MLP
     kLogits  ///< the final norm and the output layer
   };
-  Kind kind = kLogits;     ///< kind of the receiver
-  std::int64_t layer = 0;  ///< index of the block; 0 for kLogits
-  std::int64_t head = 0;   ///< index of the head in its layer; 0 for kMlp and kLogits
+  Kind kind = kLogits;  ///< kind of the receiver
+  Index layer = 0;      ///< index of the block; 0 for kLogits
+  Index head = 0;       ///< index of the head in its layer; 0 for kMlp and kLogits
   /// Compares two receivers.
   bool operator==(const Receiver&) const = default;
 };
@@ -43,8 +42,8 @@ struct Edge {
 /// Returns the place of a component or receiver in a forward pass: -1 for the embedding, 2 l for
 /// the attention of layer l, 2 l + 1 for its MLP, and twice the number of layers for the logits. A
 /// receiver reads the components with a smaller number.
-std::int64_t stage_of(const Component& component);
-std::int64_t stage_of(const Receiver& receiver, const Transformer::Options& model);
+Index stage_of(const Component& component);
+Index stage_of(const Receiver& receiver, const Transformer::Options& model);
 ///@}
 /// Returns the component that a receiver belongs to. It must not be kLogits.
 Component component_of(const Receiver& receiver);

@@ -15,12 +15,12 @@ RecordedForward record_forward(const Transformer& model, const Tensor& inputs,
                                const std::vector<std::string_view>& sites) {
   Probe probe;
   for (const std::string_view site : sites)
-    for (std::int64_t layer = 0; layer < model.options.layers; ++layer)
+    for (Index layer = 0; layer < model.options.layers; ++layer)
       probe.record(block_site(layer, site));
   RecordedForward run{model(inputs, {.probe = &probe}), {}};
   for (const std::string_view site : sites) {
     std::vector<Tensor>& values = run.at.emplace_back();
-    for (std::int64_t layer = 0; layer < model.options.layers; ++layer)
+    for (Index layer = 0; layer < model.options.layers; ++layer)
       values.push_back(probe.value(block_site(layer, site)));
   }
   return run;
@@ -35,7 +35,7 @@ BaseRun::BaseRun(const Transformer& m, const Batch& b, const Objective& o)
   counts = counts_of(objective, batch);
 }
 
-Tensor BaseRun::values_from(std::int64_t layer, Probe& probe, double* accuracy) const {
+Tensor BaseRun::values_from(Index layer, Probe& probe, double* accuracy) const {
   check<ValueError>(layer >= 0 && layer < std::ssize(resid_pre), "BaseRun", "has ",
                     resid_pre.size(), " layers, got layer ", layer);
   const ObjectiveAt at = at_positions(objective, batch);
@@ -46,20 +46,20 @@ Tensor BaseRun::values_from(std::int64_t layer, Probe& probe, double* accuracy) 
   return objective_values(logits, at.batch, at.objective);
 }
 
-BaseRun BaseRun::repeated(std::int64_t n) const {
+BaseRun BaseRun::repeated(Index n) const {
   BaseRun copies = *this;
   for (Tensor* x : {&copies.batch.inputs, &copies.batch.targets, &copies.batch.counted})
     if (x->defined()) *x = repeat_rows(*x, n);
   copies.batch.padding.clear();
   for (Tensor& x : copies.resid_pre) x = repeat_rows(x, n);
-  for (std::int64_t i = 1; i < n; ++i) {
+  for (Index i = 1; i < n; ++i) {
     copies.values.insert(copies.values.end(), values.begin(), values.end());
     copies.counts.insert(copies.counts.end(), counts.begin(), counts.end());
   }
   return copies;
 }
 
-BaseRun BaseRun::at(const std::vector<std::int64_t>& sequences) const {
+BaseRun BaseRun::at(const std::vector<Index>& sequences) const {
   const Tensor index = from_data(sequences, {std::ssize(sequences)});
   BaseRun part = *this;
   part.batch = rows_of(batch, sequences);
@@ -67,13 +67,13 @@ BaseRun BaseRun::at(const std::vector<std::int64_t>& sequences) const {
     if (x->defined()) *x = index_select(*x, 0, index);
   for (Tensor& x : part.resid_pre) x = index_select(x, 0, index);
   part.values.clear(), part.counts.clear();
-  for (const std::int64_t i : sequences)
+  for (const Index i : sequences)
     part.values.push_back(values[std::size_t(i)]), part.counts.push_back(counts[std::size_t(i)]);
   return part;
 }
 
-BaseRun BaseRun::rows(std::int64_t first, std::int64_t count) const {
-  std::vector<std::int64_t> sequences(static_cast<std::size_t>(count));
+BaseRun BaseRun::rows(Index first, Index count) const {
+  std::vector<Index> sequences(static_cast<std::size_t>(count));
   std::iota(sequences.begin(), sequences.end(), first);
   return at(sequences);
 }
@@ -84,21 +84,21 @@ std::vector<double> BaseRun::changes(const std::vector<double>& changed) const {
   return d;
 }
 
-std::int64_t sequences_at_once(const Transformer& model, std::int64_t length) {
+Index sequences_at_once(const Transformer& model, Index length) {
   constexpr double kBytes = 256e6;
   const Transformer::Options& o = model.options;
   // Each head has about 8 arrays [T, T]: scores, weights and their gradients.
   const double maps = 8 * double(o.layers * o.attention.heads), T = double(length);
-  return std::max<std::int64_t>(1, std::int64_t(kBytes / (4 * T * (T * maps + double(o.classes)))));
+  return std::max<Index>(1, Index(kBytes / (4 * T * (T * maps + double(o.classes)))));
 }
 
 Tensor holds_token(const Batch& batch) {
-  std::vector<std::int64_t> lengths;
-  for (std::int64_t b = 0; b < batch.inputs.size(0); ++b) lengths.push_back(batch.tokens_of(b));
+  std::vector<Index> lengths;
+  for (Index b = 0; b < batch.inputs.size(0); ++b) lengths.push_back(batch.tokens_of(b));
   return lt(arange(batch.inputs.size(1)), from_data(lengths, {std::ssize(lengths), 1}));
 }
 
-Tensor repeat_rows(const Tensor& x, std::int64_t n) {
+Tensor repeat_rows(const Tensor& x, Index n) {
   return n == 1 ? x : cat(std::vector<Tensor>(std::size_t(n), x), 0);
 }
 

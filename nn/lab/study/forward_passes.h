@@ -2,7 +2,6 @@
 // batch of copies of a sequence, with which one forward pass measures many interventions.
 #pragma once
 
-#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -40,14 +39,14 @@ struct BaseRun {
   /// Returns L of each sequence, [B], in a pass that starts before block `layer`. The probe changes
   /// values in this block and later ones. Throws ValueError for a layer that the model does not
   /// have. Sets *accuracy to accuracy() of this pass, unless it is null.
-  Tensor values_from(std::int64_t layer, Probe& probe, double* accuracy = nullptr) const;
+  Tensor values_from(Index layer, Probe& probe, double* accuracy = nullptr) const;
   /// Returns the run of n copies of the batch of B sequences, without running the model. Sequence i
   /// is sequence i % B of the batch. Only values_from() and changes() may be called on the result.
-  BaseRun repeated(std::int64_t n) const;
+  BaseRun repeated(Index n) const;
   /// Returns the run of some of the sequences, without running the model.
-  BaseRun at(const std::vector<std::int64_t>& sequences) const;
+  BaseRun at(const std::vector<Index>& sequences) const;
   /// Returns the run of the sequences [first, first + count), without running the model.
-  BaseRun rows(std::int64_t first, std::int64_t count) const;
+  BaseRun rows(Index first, Index count) const;
   /// Returns the changes of L, [B]: `changed` minus `values`.
   std::vector<double> changes(const std::vector<double>& changed) const;
 
@@ -56,16 +55,16 @@ struct BaseRun {
 };
 
 /// Largest number of copies of a sequence in one batch. It bounds the memory of a study.
-inline constexpr std::int64_t kMaxCopies = 32;
+inline constexpr Index kMaxCopies = 32;
 
 /// Returns how many sequences of `length` tokens can be studied at once in about 256 MB, at
 /// least 1.
-std::int64_t sequences_at_once(const Transformer& model, std::int64_t length);
+Index sequences_at_once(const Transformer& model, Index length);
 
 /// Returns a mask that is true where a batch contains a token and false at padding, [B, T], bool8.
 Tensor holds_token(const Batch& batch);
 /// Returns n copies of rows x [B, ...]: row i of the result [n B, ...] is row i % B of x.
-Tensor repeat_rows(const Tensor& x, std::int64_t n);
+Tensor repeat_rows(const Tensor& x, Index n);
 
 /// Throws NumericError unless `value` is finite. `what` names the value.
 void check_finite(double value, std::string_view caller, const std::string& what);

@@ -14,15 +14,15 @@ using namespace autograd;
 
 namespace {
 
-void check_position(std::int64_t position, std::int64_t length) {
+void check_position(Index position, Index length) {
   check<ValueError>(position >= 0 && position < length, "study", "position ", position,
                     " is outside the sequence of ", length);
 }
 
 // Returns [T] bool8: true at these positions.
-Tensor is_at(const std::vector<std::int64_t>& positions, std::int64_t length) {
+Tensor is_at(const std::vector<Index>& positions, Index length) {
   std::vector<bool> is(std::size_t(length), false);
-  for (const std::int64_t p : positions) check_position(p, length), is[std::size_t(p)] = true;
+  for (const Index p : positions) check_position(p, length), is[std::size_t(p)] = true;
   return from_data(is, {length});
 }
 
@@ -54,7 +54,7 @@ Tensor mean_of_targets(const Tensor& logits, const Batch& batch, const Objective
 }
 
 Tensor pair_values(const Tensor& logits, const Objective& o) {
-  const std::int64_t count = logits.size(0), length = logits.size(1);
+  const Index count = logits.size(0), length = logits.size(1);
   const bool fits = o.right.defined() && o.wrong.defined() && o.right.shape() == o.wrong.shape() &&
                     count % o.right.size(0) == 0 && length == o.right.size(1);
   check(fits, "study", "the tokens of the pairs have the shape ",
@@ -85,9 +85,9 @@ std::vector<double> gains_over_frequencies(const Transformer& model, const Batch
   const auto losses =
       to_doubles(cross_entropy(model(batch.inputs), counted, {.reduction = Reduction::kNone}));
   const auto targets = counted.to_vector<std::int64_t>();
-  std::map<std::int64_t, double> frequency;
+  std::map<Index, double> frequency;
   double total = 0;
-  for (const std::int64_t target : targets)
+  for (const Index target : targets)
     if (target != kIgnored) ++frequency[target], ++total;
   double entropy = 0;
   for (const auto& [target, count] : frequency) entropy -= count / total * std::log(count / total);
@@ -109,8 +109,7 @@ std::vector<double> gains_over_frequencies(const Transformer& model, const Batch
 
 Objective prompt_objective(const Transformer& model, const Batch& prompt) {
   const NoGrad guard;
-  const std::int64_t last = prompt.inputs.size(1) - 1,
-                     target = std::int64_t(prompt.targets.at({0, last}));
+  const Index last = prompt.inputs.size(1) - 1, target = Index(prompt.targets.at({0, last}));
   if (target != kIgnored) return {Objective::kLogProbability, target, 0, {last}};
   const Tensor best = argmax(select(model(prompt.inputs), 1, last), -1);
   return {Objective::kLogProbability, best.item<std::int64_t>(), 0, {last}};
@@ -123,14 +122,14 @@ std::vector<double> counts_of(const Objective& o, const Batch& batch) {
 }
 
 ObjectiveAt at_positions(const Objective& o, const Batch& batch) {
-  const std::int64_t length = batch.inputs.size(1);
-  std::set<std::int64_t> needed(o.positions.begin(), o.positions.end());
+  const Index length = batch.inputs.size(1);
+  std::set<Index> needed(o.positions.begin(), o.positions.end());
   const bool is_pair = o.kind == Objective::kPair;
   if (is_pair || (o.is_of_targets() && needed.empty())) {
     needed.clear();
     const auto tokens = contiguous(targets_of(o, batch)).to_vector<std::int64_t>();
     for (std::size_t i = 0; i < tokens.size(); ++i)
-      if (tokens[i] != kIgnored) needed.insert(std::int64_t(i) % length);
+      if (tokens[i] != kIgnored) needed.insert(Index(i) % length);
   }
   if (needed.empty()) needed.insert(length - 1);
   ObjectiveAt at{{needed.begin(), needed.end()}, {}, o};
@@ -141,25 +140,25 @@ ObjectiveAt at_positions(const Objective& o, const Batch& batch) {
   at.objective.right = columns(o.right), at.objective.wrong = columns(o.wrong);
   // L includes every position that is listed, even if the accuracy does not count the position.
   at.objective.positions.clear();
-  for (const std::int64_t p : o.positions)
+  for (const Index p : o.positions)
     if (!is_pair) at.objective.positions.push_back(std::distance(needed.begin(), needed.find(p)));
   if (!is_pair && !o.is_of_targets() && o.positions.empty()) at.objective.positions = {0};
   return at;
 }
 
 Tensor objective_values(const Tensor& logits, const Batch& batch, const Objective& o) {
-  const std::int64_t length = logits.size(1), classes = logits.size(2);
-  for (const std::int64_t p : o.positions) check_position(p, length);
+  const Index length = logits.size(1), classes = logits.size(2);
+  for (const Index p : o.positions) check_position(p, length);
   if (o.kind == Objective::kPair) return pair_values(logits, o);
   if (o.kind == Objective::kLogLikelihood) return -mean_of_targets(logits, batch, o);
   if (o.is_of_targets()) return mean_of_targets(logits, batch, o);
-  std::vector<std::int64_t> positions = o.positions;
+  std::vector<Index> positions = o.positions;
   if (positions.empty()) positions = {length - 1};
   Tensor at = index_select(logits, 1, from_data(positions, {std::ssize(positions)}));
   if (o.kind == Objective::kLogProbability) at = log_softmax(at, -1);
   if (o.kind == Objective::kLogit) at = at - mean(at, {-1}, true);
-  const Tensor there = mean(at, {1});           // [B, P, classes] -> [B, classes]
-  const auto logit = [&](std::int64_t token) {  // returns [B]
+  const Tensor there = mean(at, {1});    // [B, P, classes] -> [B, classes]
+  const auto logit = [&](Index token) {  // returns [B]
     check<ValueError>(token >= 0 && token < classes, "study", "token ", token,
                       " is not one of the ", classes, " tokens that the model predicts");
     return select(there, 1, token);

@@ -2,7 +2,6 @@
 // probability, a loss, a logit or a difference of logits, at chosen positions.
 #pragma once
 
-#include <cstdint>
 #include <vector>
 
 #include "nn/lab/tasks/task.h"
@@ -25,14 +24,14 @@ struct Objective {
     /// Logit of `right` minus logit of `wrong`, mean over the positions that have these tokens, for
     /// pairs of prompts (Zhang and Nanda 2023, arXiv 2309.16042).
     kPair,
-  } kind = kLoss;      ///< kind of this objective
-  std::int64_t a = 0;  ///< a token in [0, classes); used by kLogit, kLogProbability, kDifference
-  std::int64_t b = 0;  ///< a token in [0, classes); used only by kDifference
+  } kind = kLoss;  ///< kind of this objective
+  Index a = 0;     ///< a token in [0, classes); used by kLogit, kLogProbability, kDifference
+  Index b = 0;     ///< a token in [0, classes); used only by kDifference
   /// Positions at which L is computed, counted from 0. A BOS token has a position. If the list is
   /// empty, kLoss and kLogLikelihood use the targets that count in the accuracy (Batch::counted):
   /// those that the earlier tokens determine. kLogit, kLogProbability and kDifference use the last
   /// position. kPair ignores the list, and always uses the positions of `right`.
-  std::vector<std::int64_t> positions = {};
+  std::vector<Index> positions = {};
   Tensor right = {};  ///< [B, T] int64, a token or kIgnored; used only by kPair
   Tensor wrong = {};  ///< [B, T] int64, a token where `right` is one; used only by kPair
 
@@ -52,9 +51,9 @@ std::vector<double> counts_of(const Objective& objective, const Batch& batch);
 
 /// A batch and an objective that are restricted to the positions on which L depends. L is the same.
 struct ObjectiveAt {
-  std::vector<std::int64_t> positions;  ///< positions whose logits L depends on, ascending
-  Batch batch;                          ///< inputs, targets and counted [B, P] at these positions
-  Objective objective;                  ///< L for logits [B, P, classes]
+  std::vector<Index> positions;  ///< positions whose logits L depends on, ascending
+  Batch batch;                   ///< inputs, targets and counted [B, P] at these positions
+  Objective objective;           ///< L for logits [B, P, classes]
 };
 /// Returns the positions on which L depends in a batch [B, T]. Without such a position, returns the
 /// last position.

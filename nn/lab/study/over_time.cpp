@@ -15,7 +15,7 @@ using namespace autograd;
 namespace {
 
 // Loads the weights of a checkpoint. First checks that it belongs to the same run as `first`.
-void load_checkpoint(Transformer& model, const SafeTensors& file, std::int64_t step,
+void load_checkpoint(Transformer& model, const SafeTensors& file, Index step,
                      const SafeTensors& first) {
   const std::string stored = metadata_of(file, "step");
   check<IoError>(parse_number<std::int64_t>(stored) == step, file.path, "contains step ", stored,
@@ -130,7 +130,7 @@ std::optional<SteepestFall> steepest_fall(const OverTime& study) {
       std::isfinite(study.counted_loss[0]) ? study.counted_loss : study.loss;
   double fastest = 0;  // nats per step
   for (std::size_t i = 1; i < losses.size(); ++i) {
-    const std::int64_t from = study.steps[i - 1], to = study.steps[i];
+    const Index from = study.steps[i - 1], to = study.steps[i];
     const double fall = (losses[i - 1] - losses[i]) / double(to - from);
     if (fall > fastest) fastest = fall, steepest = SteepestFall{from, to};
   }

@@ -1,7 +1,6 @@
 // Components over training time: their effects at every checkpoint of a run, on the same sequences.
 #pragma once
 
-#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
@@ -33,7 +32,7 @@ std::span<const CurveQuantity> curve_quantities();
 
 /// Studies of all checkpoints of a run, on one batch and with one donor for each sequence.
 struct OverTime {
-  std::vector<std::int64_t> steps = {};  ///< of the checkpoints, ascending
+  std::vector<Index> steps = {};  ///< of the checkpoints, ascending
   ///@{
   /// By step: L, its accuracy, and the mean losses over all targets and over those that count.
   std::vector<double> value = {}, accuracy = {}, loss = {}, counted_loss = {};
@@ -55,8 +54,8 @@ OverTime over_time(Transformer& model, const std::vector<CheckpointFile>& checkp
 /// The two consecutive checkpoints between which the loss falls fastest per step. The loss is
 /// "counted_loss", or "loss" if no position counts.
 struct SteepestFall {
-  std::int64_t from;  ///< step of the first checkpoint
-  std::int64_t to;    ///< step of the second checkpoint
+  Index from;  ///< step of the first checkpoint
+  Index to;    ///< step of the second checkpoint
   /// Returns the step halfway between `from` and `to`.
   double middle() const { return double(from + to) / 2; }
 };

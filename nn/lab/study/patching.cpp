@@ -36,19 +36,18 @@ std::vector<PatchSite> sites_of(const Transformer::Options& o, bool heads_only) 
 // Returns L of each pair, [places, pairs], if the value of `run` at each place is replaced by that
 // of `other`.
 std::vector<std::vector<double>> patched_values(const BaseRun& run, const Tensor& other,
-                                                const PatchSite& site, std::int64_t layer) {
-  const std::int64_t pairs = other.size(0), places = other.size(site.axis),
-                     at_once = std::max<std::int64_t>(1, kMaxCopies / pairs);
+                                                const PatchSite& site, Index layer) {
+  const Index pairs = other.size(0), places = other.size(site.axis),
+              at_once = std::max<Index>(1, kMaxCopies / pairs);
   std::vector<std::vector<double>> values;
-  for (std::int64_t begin = 0; begin < places; begin += at_once) {
-    const std::int64_t count = std::min(at_once, places - begin);
+  for (Index begin = 0; begin < places; begin += at_once) {
+    const Index count = std::min(at_once, places - begin);
     Shape here = other.shape();  // [count * pairs, 1, ..., places, ..., 1]
     for (int i = 0; i < here.rank(); ++i) here[i] = 1;
     here[0] = count * pairs, here[site.axis] = places;
     std::vector<bool> patched;
-    for (std::int64_t copy = 0; copy < count; ++copy)
-      for (std::int64_t i = 0; i < pairs * places; ++i)
-        patched.push_back(i % places == begin + copy);
+    for (Index copy = 0; copy < count; ++copy)
+      for (Index i = 0; i < pairs * places; ++i) patched.push_back(i % places == begin + copy);
     Probe probe;
     probe.replace(block_site(layer, site.name), [&](const Tensor& x) {
       return where(from_data(patched, here), repeat_rows(other, count), x);
@@ -68,8 +67,8 @@ void check_pairs(const Batch& clean, const Batch& corrupt) {
 }
 
 // Returns the pairs whose gap is at least 10 % of the median gap and above 1e-6.
-std::vector<std::int64_t> pairs_with_gap(const std::vector<double>& clean,
-                                         const std::vector<double>& corrupt) {
+std::vector<Index> pairs_with_gap(const std::vector<double>& clean,
+                                  const std::vector<double>& corrupt) {
   std::vector<double> gaps;
   for (std::size_t i = 0; i < clean.size(); ++i) {
     gaps.push_back(std::abs(clean[i] - corrupt[i]));
@@ -79,24 +78,24 @@ std::vector<std::int64_t> pairs_with_gap(const std::vector<double>& clean,
   std::ranges::sort(sorted);
   const std::size_t n = sorted.size();
   const double median = (sorted[(n - 1) / 2] + sorted[n / 2]) / 2;
-  std::vector<std::int64_t> kept;
+  std::vector<Index> kept;
   for (std::size_t i = 0; i < n; ++i)
-    if (gaps[i] >= 0.1 * median && gaps[i] > 1e-6) kept.push_back(std::int64_t(i));
+    if (gaps[i] >= 0.1 * median && gaps[i] > 1e-6) kept.push_back(Index(i));
   check<ValueError>(!kept.empty(), "patching", "L is ", clean[0], " on both prompts",
                     n > 1 ? " of the first pair, and no pair has a gap above 1e-6" : "",
                     ", so a patch has nothing to restore; change a token that L depends on");
   return kept;
 }
 
-std::vector<Patching::Place> places_of(const Transformer::Options& o, std::int64_t length,
+std::vector<Patching::Place> places_of(const Transformer::Options& o, Index length,
                                        bool heads_only) {
   std::vector<Patching::Place> places;
   for (const PatchSite& site : sites_of(o, heads_only)) {
     const std::string name = site.name;
     const bool is_shared = name.ends_with("_k") || name.ends_with("_v");
-    const std::int64_t width = is_shared ? o.attention.heads / o.attention.kv_heads : 1,
-                       count = site.by_head ? o.attention.heads / width : length;
-    for (std::int64_t i = 0; i < o.layers * count; ++i)
+    const Index width = is_shared ? o.attention.heads / o.attention.kv_heads : 1,
+                count = site.by_head ? o.attention.heads / width : length;
+    for (Index i = 0; i < o.layers * count; ++i)
       places.push_back({name, site.by_head, i / count, i % count, width});
   }
   return places;
@@ -111,18 +110,17 @@ std::vector<Effect> patched(const BaseRun& into, const BaseRun& from,
                             const std::function<void()>& step) {
   const Transformer& model = into.model();
   std::vector<std::vector<double>> gains(places.size());  // by place, then by pair
-  const std::int64_t pairs = std::ssize(sizes),
-                     most = sequences_at_once(model, into.batch.inputs.size(1));
-  for (std::int64_t begin = 0; begin < pairs; begin += most) {
-    const std::int64_t count = std::min(most, pairs - begin);
+  const Index pairs = std::ssize(sizes), most = sequences_at_once(model, into.batch.inputs.size(1));
+  for (Index begin = 0; begin < pairs; begin += most) {
+    const Index count = std::min(most, pairs - begin);
     const BaseRun run = into.rows(begin, count), other = from.rows(begin, count);
     std::size_t place = 0;
     for (const PatchSite& site : sites_of(model.options, heads_only)) {
       const auto there = record_forward(model, other.batch.inputs, {site.name}).at[0];
       for (std::size_t l = 0; l < there.size(); ++l) {
-        for (const auto& values : patched_values(run, there[l], site, std::int64_t(l))) {
+        for (const auto& values : patched_values(run, there[l], site, Index(l))) {
           const auto changes = run.changes(values);
-          for (std::int64_t pair = 0; pair < count; ++pair)
+          for (Index pair = 0; pair < count; ++pair)
             gains[place].push_back(sign[std::size_t(begin + pair)] * changes[std::size_t(pair)]);
           ++place;
         }
@@ -153,7 +151,7 @@ Patching patching(const Transformer& model, const Batch& clean, const Batch& cor
   Batch start = clean;  // the corrupt sequences with the clean targets, so that L is the same
   start.inputs = corrupt.inputs;
   const BaseRun whole(model, clean, objective), broken(model, start, objective);
-  const std::vector<std::int64_t> kept = pairs_with_gap(whole.values, broken.values);
+  const std::vector<Index> kept = pairs_with_gap(whole.values, broken.values);
   const BaseRun of_clean = whole.at(kept), of_corrupt = broken.at(kept);
   std::vector<double> sizes = of_corrupt.changes(of_clean.values), noise_sign, denoise_sign;
   for (double& gap : sizes) {
@@ -168,11 +166,11 @@ Patching patching(const Transformer& model, const Batch& clean, const Batch& cor
                   .left_out = std::ssize(whole.values) - std::ssize(kept),
                   .wrong_clean = std::lround((1 - right) * count),
                   .places = places_of(model.options, clean.inputs.size(1), heads_only)};
-  const std::int64_t most = sequences_at_once(model, clean.inputs.size(1)),
-                     parts = (std::ssize(kept) + most - 1) / most,
-                     steps = 2 * parts * model.options.layers *
-                             std::ssize(sites_of(model.options, heads_only));
-  std::int64_t done = 0;
+  const Index most = sequences_at_once(model, clean.inputs.size(1)),
+              parts = (std::ssize(kept) + most - 1) / most,
+              steps = 2 * parts * model.options.layers *
+                      std::ssize(sites_of(model.options, heads_only));
+  Index done = 0;
   const auto step = [&] {
     if (progress) progress(++done, steps);
   };

@@ -5,7 +5,6 @@
 // two.
 #pragma once
 
-#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -18,18 +17,18 @@ namespace heed::lab {
 struct Patching {
   /// A place that is patched.
   struct Place {
-    std::string site;     ///< name of the activation in its block, such as "attn.hook_z"
-    bool by_head;         ///< true: `column` is a head, at all positions; false: a position
-    std::int64_t layer;   ///< index of the block
-    std::int64_t column;  ///< head or position; for keys and values, a head of keys and values
-    std::int64_t width;   ///< for keys and values: number of heads that share them; otherwise 1
+    std::string site;  ///< name of the activation in its block, such as "attn.hook_z"
+    bool by_head;      ///< true: `column` is a head, at all positions; false: a position
+    Index layer;       ///< index of the block
+    Index column;      ///< head or position; for keys and values, a head of keys and values
+    Index width;       ///< for keys and values: number of heads that share them; otherwise 1
     /// Returns the name: "L1H0-1 v" or "L0 resid_pre at 3".
     std::string name() const;
   };
   double clean = 0;                ///< L of the clean sequences, mean over the pairs
   double corrupt = 0;              ///< L of the corrupt sequences, mean over the pairs
-  std::int64_t left_out = 0;       ///< number of unused pairs, whose gap (see patching()) is small
-  std::int64_t wrong_clean = 0;    ///< pairs in which the model gets the clean sequence wrong
+  Index left_out = 0;              ///< number of unused pairs, whose gap (see patching()) is small
+  Index wrong_clean = 0;           ///< pairs in which the model gets the clean sequence wrong
   std::vector<Place> places = {};  ///< the patched places
   ///@{
   /// By place, shares of the gaps: 0 means that nothing changes, 1 that the patch has the effect of

@@ -15,13 +15,13 @@ using namespace autograd;
 
 namespace {
 
-using Tokens = std::vector<std::int64_t>;
+using Tokens = std::vector<Index>;
 
 // Returns the tokens of each sequence, without padding.
 std::vector<Tokens> tokens_of(const Batch& batch) {
   const auto all = batch.inputs.to_vector<std::int64_t>();
   std::vector<Tokens> sequences;
-  for (std::int64_t b = 0; b < batch.inputs.size(0); ++b) {
+  for (Index b = 0; b < batch.inputs.size(0); ++b) {
     const auto begin = all.begin() + b * batch.inputs.size(1);
     sequences.emplace_back(begin, begin + batch.tokens_of(b));
   }
@@ -31,10 +31,10 @@ std::vector<Tokens> tokens_of(const Batch& batch) {
 // Attention weights of one head, [B, T, T], and where they matter, [B, T].
 struct WeightedHead {
   std::vector<Tokens> tokens;
-  std::int64_t length, window;
+  Index length, window;
   std::vector<double> A, weights;
 
-  double a(std::size_t b, std::size_t i, std::int64_t j) const {
+  double a(std::size_t b, std::size_t i, Index j) const {
     return A[(b * std::size_t(length) + i) * std::size_t(length) + std::size_t(j)];
   }
   double w(std::size_t b, std::size_t i) const { return weights[b * std::size_t(length) + i]; }
@@ -52,17 +52,17 @@ struct WeightedHead {
     for (const Tokens& t : tokens) keys.push_back(keys_of(pattern, t, window));
     return mean([&](std::size_t b, std::size_t i) {
       double sum = 0;
-      for (const std::int64_t j : keys[b][i]) sum += a(b, i, j);
+      for (const Index j : keys[b][i]) sum += a(b, i, j);
       return sum;
     });
   }
   // Returns the weighted mean of A by distance and by token of the key.
-  std::pair<std::map<std::int64_t, double>, std::map<std::int64_t, double>> profiles() const {
-    std::map<std::int64_t, double> by_distance, by_token;
+  std::pair<std::map<Index, double>, std::map<Index, double>> profiles() const {
+    std::map<Index, double> by_distance, by_token;
     const double total = mean([&](std::size_t b, std::size_t i) {
       for (std::size_t j = 0; j <= i; ++j) {
-        const double x = w(b, i) * a(b, i, std::int64_t(j));
-        by_distance[std::int64_t(i - j)] += x, by_token[tokens[b][j]] += x;
+        const double x = w(b, i) * a(b, i, Index(j));
+        by_distance[Index(i - j)] += x, by_token[tokens[b][j]] += x;
       }
       return w(b, i) > 0 ? 1.0 : 0.0;
     });
@@ -74,8 +74,8 @@ struct WeightedHead {
   }
 };
 
-std::vector<std::pair<std::int64_t, double>> largest(const std::map<std::int64_t, double>& all) {
-  std::vector<std::pair<std::int64_t, double>> list(all.begin(), all.end());
+std::vector<std::pair<Index, double>> largest(const std::map<Index, double>& all) {
+  std::vector<std::pair<Index, double>> list(all.begin(), all.end());
   std::ranges::stable_sort(list, std::greater<>(), [](const auto& entry) { return entry.second; });
   list.resize(std::min<std::size_t>(list.size(), 3));
   return list;
@@ -87,9 +87,9 @@ struct RepeatedTokens {
   std::vector<Tensor> pattern;  // by layer
 };
 std::optional<RepeatedTokens> repeated_tokens_of(const Transformer& model, const Task* task) {
-  constexpr std::int64_t kLeast = 8, kSequences = 8;
+  constexpr Index kLeast = 8, kSequences = 8;
   if (!task || !predicts_its_inputs(*task)) return {};
-  const std::int64_t tokens = repeated_tokens(task->info().context);
+  const Index tokens = repeated_tokens(task->info().context);
   if (tokens < kLeast) return {};
   Generator g(1);
   const Batch batch = repeated_random(task->info(), tokens, kSequences, g);
@@ -98,7 +98,7 @@ std::optional<RepeatedTokens> repeated_tokens_of(const Transformer& model, const
 
 // Returns whether the head has the pattern on repeated random tokens, at the counted positions.
 bool is_confirmed(const RepeatedTokens& repeated, const HeadIndex& h, const Pattern& pattern,
-                  std::int64_t window) {
+                  Index window) {
   const WeightedHead head{
       tokens_of(repeated.batch), repeated.batch.inputs.size(1), window,
       to_doubles(contiguous(select(repeated.pattern[std::size_t(h.layer)], 1, h.head))),
@@ -114,11 +114,11 @@ std::string Pattern::name() const {
   return kind == kBack ? fmt::format("{} back", distance) : kNames[kind];
 }
 
-std::vector<Tokens> keys_of(const Pattern& pattern, const Tokens& tokens, std::int64_t window) {
+std::vector<Tokens> keys_of(const Pattern& pattern, const Tokens& tokens, Index window) {
   std::vector<Tokens> keys(tokens.size());
-  const auto n = std::int64_t(tokens.size());
-  for (std::int64_t i = 1; i < n; ++i) {
-    const auto add = [&](std::int64_t j) {
+  const auto n = Index(tokens.size());
+  for (Index i = 1; i < n; ++i) {
+    const auto add = [&](Index j) {
       if (j >= 0 && (window == 0 || i - j < window)) keys[std::size_t(i)].push_back(j);
     };
     if (pattern.kind == Pattern::kPrevious || pattern.kind == Pattern::kBack)
@@ -126,7 +126,7 @@ std::vector<Tokens> keys_of(const Pattern& pattern, const Tokens& tokens, std::i
     else if (pattern.kind == Pattern::kFirst || pattern.kind == Pattern::kCurrent)
       add(pattern.kind == Pattern::kFirst ? 0 : i);
     else
-      for (std::int64_t j = 0; j < i; ++j)
+      for (Index j = 0; j < i; ++j)
         if (tokens[std::size_t(j)] == tokens[std::size_t(i)])
           add(pattern.kind == Pattern::kInduction ? j + 1 : j);
   }
@@ -136,7 +136,7 @@ std::vector<Tokens> keys_of(const Pattern& pattern, const Tokens& tokens, std::i
 Effect impose(const BaseRun& run, const HeadIndex& head, const Pattern& pattern) {
   const NoGrad guard;
   const auto sequences = tokens_of(run.batch);
-  const std::int64_t length = run.batch.inputs.size(1);
+  const Index length = run.batch.inputs.size(1);
   const auto size = std::size_t(length);
   std::vector<double> weights(sequences.size() * size * size);
   std::vector<bool> imposed(sequences.size() * size);
@@ -144,13 +144,13 @@ Effect impose(const BaseRun& run, const HeadIndex& head, const Pattern& pattern)
     const auto keys = keys_of(pattern, sequences[b], run.model().options.attention.window);
     for (std::size_t i = 0; i < keys.size(); ++i) {
       imposed[b * size + i] = !keys[i].empty();
-      for (const std::int64_t j : keys[i])
+      for (const Index j : keys[i])
         weights[(b * size + i) * size + std::size_t(j)] = 1 / double(keys[i].size());
     }
   }
   Probe probe;
   probe.replace(block_site(head.layer, "attn.hook_pattern"), [&](const Tensor& A) {
-    const std::int64_t count = A.size(0);
+    const Index count = A.size(0);
     const Tensor here = reshape(eq(arange(A.size(1)), double(head.head)), {-1, 1, 1}),
                  rows = from_data(imposed, {count, 1, length, 1}),
                  exact = to(from_data(weights, {count, 1, length, length}), A.dtype());
@@ -163,7 +163,7 @@ std::vector<HeadRole> roles_of_heads(const BaseRun& run, const ComponentStudy& s
                                      const Task* task, bool claim) {
   const NoGrad guard;
   const Transformer& model = run.model();
-  const std::int64_t window = model.options.attention.window;
+  const Index window = model.options.attention.window;
   const auto repeated = claim ? repeated_tokens_of(model, task) : std::nullopt;
   const std::vector<Tensor> pattern =
       record_forward(model, run.batch.inputs, {"attn.hook_pattern"}).at[0];

@@ -7,7 +7,6 @@
 // 20 % of the effect of the head and two standard errors.
 #pragma once
 
-#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -23,22 +22,21 @@ namespace heed::lab {
 struct Pattern {
   /// Kinds of patterns.
   enum Kind {
-    kPrevious,                ///< the token before
-    kBack,                    ///< the token `distance` before
-    kDuplicate,               ///< earlier copies of the token
-    kInduction,               ///< the tokens after earlier copies
-    kFirst,                   ///< the first token
-    kCurrent                  ///< the token itself
-  } kind;                     ///< kind of this pattern
-  std::int64_t distance = 1;  ///< of kBack: keys this far before the query
+    kPrevious,         ///< the token before
+    kBack,             ///< the token `distance` before
+    kDuplicate,        ///< earlier copies of the token
+    kInduction,        ///< the tokens after earlier copies
+    kFirst,            ///< the first token
+    kCurrent           ///< the token itself
+  } kind;              ///< kind of this pattern
+  Index distance = 1;  ///< of kBack: keys this far before the query
 
   /// Returns the name of the role: "previous-token", "12 back".
   std::string name() const;
 };
 /// Returns the keys of each query of a sequence. Keys outside the window are left out.
-std::vector<std::vector<std::int64_t>> keys_of(const Pattern& pattern,
-                                               const std::vector<std::int64_t>& tokens,
-                                               std::int64_t window = 0);
+std::vector<std::vector<Index>> keys_of(const Pattern& pattern, const std::vector<Index>& tokens,
+                                        Index window = 0);
 
 inline constexpr double kLeastScore = 0.6;  ///< of a claimed role
 
@@ -52,7 +50,7 @@ struct HeadRole {
   Effect imposed = {};                                  ///< change of L by imposing `role`
   ///@{
   /// The three largest weighted means of A: by distance from the query, and by token.
-  std::vector<std::pair<std::int64_t, double>> by_distance = {}, by_token = {};
+  std::vector<std::pair<Index, double>> by_distance = {}, by_token = {};
   ///@}
 };
 /// Returns the roles of the heads whose effects count. If the task predicts its inputs, the roles

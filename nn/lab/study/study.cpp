@@ -58,9 +58,9 @@ std::vector<Tensor> Study::by_layer(Tensor LayerStudy::*member) const {
 std::vector<NamedTensor> to_named(const Study& study) {
   std::vector<NamedTensor> arrays{{"hook_embed", study.embed},
                                   {"hook_embed_grad", study.embed_grad}};
-  const auto layers = std::int64_t(study.layers.size());
+  const auto layers = Index(study.layers.size());
   for (const ArrayQuantity& q : kArrays)
-    for (std::int64_t layer = 0; q.value && layer < layers; ++layer) {
+    for (Index layer = 0; q.value && layer < layers; ++layer) {
       const LayerStudy& of_layer = study.layers[std::size_t(layer)];
       const std::string site = block_site(layer, q.site);
       arrays.push_back({site, of_layer.*q.value});
@@ -75,7 +75,7 @@ Study study(const Transformer& model, const Batch& batch, const Objective& objec
   probe.record("hook_embed");
   for (std::size_t l = 0; l < model.blocks.size(); ++l)
     for (const ArrayQuantity& q : kArrays)
-      if (q.value) probe.record(block_site(std::int64_t(l), q.site));
+      if (q.value) probe.record(block_site(Index(l), q.site));
   const GradMode recording(true);
   const Tensor values =
       objective_values(model(batch.inputs, {.probe = &probe}), batch, objective);  // [B]
@@ -88,7 +88,7 @@ Study study(const Transformer& model, const Batch& batch, const Objective& objec
     LayerStudy& layer = s.layers.emplace_back();
     for (const ArrayQuantity& q : kArrays) {
       if (!q.value) continue;
-      const std::string site = block_site(std::int64_t(l), q.site);
+      const std::string site = block_site(Index(l), q.site);
       layer.*q.value = probe.value(site), layer.*q.gradient = probe.value(site + "_grad");
     }
   }

@@ -8,14 +8,14 @@ namespace heed::lab {
 
 using namespace autograd;
 
-std::vector<std::int64_t> AnswerTask::random_question(std::int64_t choices, Generator& g) const {
-  std::vector<std::int64_t> question(std::size_t(question_length_), 0);
+std::vector<Index> AnswerTask::random_question(Index choices, Generator& g) const {
+  std::vector<Index> question(std::size_t(question_length_), 0);
   g.randint(question, 0, choices);
   return question;
 }
 
-Sequence AnswerTask::with_answer(const std::vector<std::int64_t>& question) const {
-  const std::vector<std::int64_t> tokens = answer(question);
+Sequence AnswerTask::with_answer(const std::vector<Index>& question) const {
+  const std::vector<Index> tokens = answer(question);
   Sequence s;
   s.inputs = question;
   s.inputs.push_back(separator_);
@@ -28,8 +28,8 @@ Sequence AnswerTask::with_answer(const std::vector<std::int64_t>& question) cons
   return s;
 }
 
-std::vector<std::int64_t> AnswerTask::prompt_inputs(const std::string& text) const {
-  std::vector<std::int64_t> ids = info().vocabulary.encode(text, "prompt");
+std::vector<Index> AnswerTask::prompt_inputs(const std::string& text) const {
+  std::vector<Index> ids = info().vocabulary.encode(text, "prompt");
   const auto question = std::find(ids.begin(), ids.end(), separator_) - ids.begin();
   check<ValueError>(question == question_length_, info().name, "a prompt needs exactly ",
                     question_length_, " tokens before the ", info().vocabulary.label(separator_),
@@ -42,9 +42,8 @@ void AnswerTask::mark_prompt(Sequence& s) const {
   std::fill_n(s.targets.begin(), question_length_, kIgnored);
   std::fill_n(s.counted.begin(), question_length_, false);
   // The question determines the target of the last token, too.
-  const std::vector<std::int64_t> tokens =
-      answer({s.inputs.begin(), s.inputs.begin() + question_length_});
-  const std::int64_t next = std::ssize(s.inputs) - 1 - question_length_;
+  const std::vector<Index> tokens = answer({s.inputs.begin(), s.inputs.begin() + question_length_});
+  const Index next = std::ssize(s.inputs) - 1 - question_length_;
   if (next >= std::ssize(tokens)) return;
   s.targets.back() = tokens[std::size_t(next)];
   s.counted.back() = true;

@@ -11,21 +11,21 @@ class AnswerTask : public Task {
  protected:
   /// Constructs the task. The inputs of a sequence are the question, the separator, and the answer
   /// without its last token. They must have info.context tokens in total.
-  AnswerTask(TaskInfo info, std::int64_t question_length, std::int64_t separator)
+  AnswerTask(TaskInfo info, Index question_length, Index separator)
       : Task(std::move(info)), question_length_(question_length), separator_(separator) {}
 
   /// Returns question_length() random tokens, uniform in [0, choices).
-  std::vector<std::int64_t> random_question(std::int64_t choices, Generator& g) const;
+  std::vector<Index> random_question(Index choices, Generator& g) const;
   /// Returns the sequence that consists of this question and its answer.
-  Sequence with_answer(const std::vector<std::int64_t>& question) const;
+  Sequence with_answer(const std::vector<Index>& question) const;
 
  private:
   /// Returns the tokens of the answer to a question.
-  virtual std::vector<std::int64_t> answer(std::vector<std::int64_t> question) const = 0;
-  std::vector<std::int64_t> prompt_inputs(const std::string& text) const override;
+  virtual std::vector<Index> answer(std::vector<Index> question) const = 0;
+  std::vector<Index> prompt_inputs(const std::string& text) const override;
   void mark_prompt(Sequence& s) const override;
 
-  std::int64_t question_length_, separator_;
+  Index question_length_, separator_;
 };
 
 }  // namespace heed::lab

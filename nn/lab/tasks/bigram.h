@@ -19,13 +19,13 @@ namespace heed::lab {
 class BigramModel {
  public:
   /// Constructs a model without counts, for token ids in [0, vocabulary).
-  explicit BigramModel(std::int64_t vocabulary)
+  explicit BigramModel(Index vocabulary)
       : after_(std::size_t(vocabulary)), tokens_(std::size_t(vocabulary)) {}
 
   /// Starts a new text: its first token has the context `token`, or none if this is negative.
-  void start(std::int64_t token) { context_ = token; }
+  void start(Index token) { context_ = token; }
   /// Counts the next token of the text.
-  void count(std::int64_t token) {
+  void count(Index token) {
     if (++tokens_[std::size_t(token)] == 1) ++all_.distinct;
     ++all_.total;
     if (context_ >= 0) {
@@ -36,11 +36,11 @@ class BigramModel {
     context_ = token;
   }
   /// Returns the number of tokens counted.
-  std::int64_t counted() const { return std::int64_t(all_.total); }
+  Index counted() const { return Index(all_.total); }
 
   /// Returns the mean loss in nats per target. The prediction of targets[t] uses only inputs[t].
   /// Negative targets are ignored.
-  double loss(std::span<const std::int64_t> inputs, std::span<const std::int64_t> targets) const {
+  double loss(std::span<const Index> inputs, std::span<const Index> targets) const {
     double nats = 0, count = 0;
     for (std::size_t t = 0; t < inputs.size(); ++t) {
       if (targets[t] < 0) continue;
@@ -58,7 +58,7 @@ class BigramModel {
     std::uint32_t total = 0;     // number of tokens counted after the context
     std::uint32_t distinct = 0;  // number of distinct tokens counted after it
   };
-  static std::uint64_t key(std::int64_t context, std::int64_t token) {
+  static std::uint64_t key(Index context, Index token) {
     return std::uint64_t(context) << 16 | std::uint64_t(token);
   }
   static double estimate(const Context& context, double count, double p) {
@@ -70,7 +70,7 @@ class BigramModel {
   std::vector<Context> after_;                              // by token
   std::vector<std::uint32_t> tokens_;                       // times that a token was counted
   std::unordered_map<std::uint64_t, std::uint32_t> pairs_;  // by key()
-  std::int64_t context_ = -1;                               // the last token
+  Index context_ = -1;                                      // the last token
 };
 
 }  // namespace heed::lab

@@ -88,7 +88,7 @@ class Units {
   }
 
   // Returns the id of a unit, which is new unless it is known.
-  std::int64_t id_of(const std::string& unit) {
+  Index id_of(const std::string& unit) {
     if (known_) {
       const auto found = known_->find(unit);
       check<ValueError>(found.has_value(), "text", "'", file_.path(), "' contains '",
@@ -109,7 +109,7 @@ class Units {
   std::vector<std::string> symbols;  // by id, unless a vocabulary is known
 
  private:
-  void add(std::int64_t id) {
+  void add(Index id) {
     tokens.push_back(id);
     line_ += known_ && id == newline_;
   }
@@ -118,17 +118,17 @@ class Units {
   Unit unit_;
   const Vocabulary* known_;
   UnitSplitter splitter_;
-  std::unordered_map<std::string, std::int64_t> ids_;
-  std::vector<std::int64_t> by_code_point_ = std::vector<std::int64_t>(0x110000, -1);
-  std::int64_t newline_ = known_ ? known_->find("\n").value_or(-1) : -1;
-  std::int64_t line_ = 1;
+  std::unordered_map<std::string, Index> ids_;
+  std::vector<Index> by_code_point_ = std::vector<Index>(0x110000, -1);
+  Index newline_ = known_ ? known_->find("\n").value_or(-1) : -1;
+  Index line_ = 1;
 };
 
 // Gives the units their final ids, and sets the vocabulary: first `fixed` symbols, then characters
 // in the order of their code points, or words by decreasing frequency and then by their bytes.
 void rank(Corpus& corpus, Units& units, Unit unit, std::size_t fixed) {
   const std::vector<std::string>& symbols = units.symbols;
-  std::vector<std::int64_t> counts(symbols.size());
+  std::vector<Index> counts(symbols.size());
   for (std::size_t i = 0; i < units.tokens.size() && unit == Unit::kWord; ++i)
     ++counts[std::size_t(units.tokens[i])];
   std::vector<std::size_t> order(symbols.size());
@@ -136,7 +136,7 @@ void rank(Corpus& corpus, Units& units, Unit unit, std::size_t fixed) {
   std::sort(order.begin() + std::ptrdiff_t(fixed), order.end(), [&](std::size_t a, std::size_t b) {
     return std::tie(counts[b], symbols[a]) < std::tie(counts[a], symbols[b]);
   });
-  std::vector<std::int64_t> ids(symbols.size());
+  std::vector<Index> ids(symbols.size());
   std::vector<std::string> ranked;
   for (const std::size_t old : order) {
     ids[old] = std::ssize(ranked);

@@ -15,7 +15,7 @@ namespace heed::lab {
 class TokenArray {
  public:
   void reserve(std::size_t n) { one_.reserve(n); }
-  void push_back(std::int64_t id) {
+  void push_back(Index id) {
     if (two_.empty() && id < 256) return one_.push_back(std::uint8_t(id));
     if (two_.empty()) {
       two_.reserve(one_.capacity());
@@ -25,10 +25,10 @@ class TokenArray {
     two_.push_back(std::uint16_t(id));
   }
   /// Replaces an id by another one that needs no more bytes.
-  void set(std::size_t i, std::int64_t id) {
+  void set(std::size_t i, Index id) {
     two_.empty() ? one_[i] = std::uint8_t(id) : two_[i] = std::uint16_t(id);
   }
-  std::int64_t operator[](std::size_t i) const { return two_.empty() ? one_[i] : two_[i]; }
+  Index operator[](std::size_t i) const { return two_.empty() ? one_[i] : two_[i]; }
   std::size_t size() const { return two_.empty() ? one_.size() : two_.size(); }
 
  private:

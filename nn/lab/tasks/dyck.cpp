@@ -18,11 +18,11 @@ namespace {
 constexpr const char* kBrackets[] = {"()", "[]", "{}", "<>", "«»", "⟨⟩", "⌈⌉", "⌊⌋"};
 
 // Token 2 i is the opening bracket of type i, and token 2 i + 1 is the closing bracket of type i.
-bool closes(std::int64_t token) { return token % 2 == 1; }
+bool closes(Index token) { return token % 2 == 1; }
 
-Vocabulary brackets(std::int64_t types) {
+Vocabulary brackets(Index types) {
   std::string symbols;
-  for (std::int64_t i = 0; i < types; ++i) symbols += kBrackets[i];
+  for (Index i = 0; i < types; ++i) symbols += kBrackets[i];
   return Vocabulary::of(symbols + "^");
 }
 
@@ -38,7 +38,7 @@ DyckLosses expected_losses(const DyckOptions& o) {
   std::vector<double> at(m + 1, 0.0);
   at[0] = 1;
   DyckLosses total;
-  for (std::int64_t t = 0; t < o.context; ++t) {
+  for (Index t = 0; t < o.context; ++t) {
     std::vector<double> next(m + 1, 0.0);
     for (std::size_t depth = 0; depth <= m; ++depth) {
       const double open = depth == 0 ? 1 : depth == m ? 0 : 0.5;
@@ -83,13 +83,12 @@ class Dyck : public Task {
   // The prompt is an opening bracket and, if the depth allows it, closed pairs of brackets. The
   // first bracket has another type in the corrupt prompt, and the answer closes it.
   PromptPair draw_pair(const std::string& /*corruption*/, Generator& g) const override {
-    constexpr std::int64_t kPairs = 3;
-    const std::int64_t type = draw_below(options_.types, g);
-    const std::int64_t other = (type + 1 + draw_below(options_.types - 1, g)) % options_.types;
+    constexpr Index kPairs = 3;
+    const Index type = draw_below(options_.types, g);
+    const Index other = (type + 1 + draw_below(options_.types - 1, g)) % options_.types;
     PromptPair pair{{*info().bos, 2 * type}, {}, 2 * type + 1, 2 * other + 1};
-    for (std::int64_t i = 0; options_.depth > 1 && i < std::min(kPairs, info().context / 2 - 1);
-         ++i) {
-      const std::int64_t inner = draw_below(options_.types, g);
+    for (Index i = 0; options_.depth > 1 && i < std::min(kPairs, info().context / 2 - 1); ++i) {
+      const Index inner = draw_below(options_.types, g);
       pair.clean.insert(pair.clean.end(), {2 * inner, 2 * inner + 1});
     }
     pair.corrupt = pair.clean, pair.corrupt[1] = 2 * other;
@@ -98,13 +97,13 @@ class Dyck : public Task {
 
   Sequence draw(Generator& g) const override {
     const double types = std::log(double(options_.types)), coin = std::log(2.0);
-    std::vector<std::int64_t> open;  // types of the open brackets
+    std::vector<Index> open;  // types of the open brackets
     Sequence s;
-    std::int64_t closed = 0;
-    for (std::int64_t t = 0; t < options_.context; ++t) {
+    Index closed = 0;
+    for (Index t = 0; t < options_.context; ++t) {
       const bool empty = open.empty(), full = std::ssize(open) == options_.depth;
       const bool opens = empty || (!full && draw_below(2, g) == 1);
-      const std::int64_t type = opens ? draw_below(options_.types, g) : open.back();
+      const Index type = opens ? draw_below(options_.types, g) : open.back();
       s.position_optimal.push_back((empty || full ? 0 : coin) + (opens ? types : 0));
       s.inputs.push_back(t == 0 ? *info().bos : s.targets.back());
       s.targets.push_back(2 * type + (opens ? 0 : 1));

@@ -16,15 +16,15 @@ using namespace autograd;
 
 namespace {
 
-constexpr std::int64_t kExamplePeriod = 16;
+constexpr Index kExamplePeriod = 16;
 
 // Returns the loss of the optimal predictor at each position t, in nats. Before the block repeats,
 // the tokens show only that the period P is at least t. The predictor gives the first token of the
 // block the probability that P = t. It divides the rest equally among the tokens that have not
 // occurred.
-std::vector<double> optimal_losses(const InductionOptions& o, std::int64_t period) {
+std::vector<double> optimal_losses(const InductionOptions& o, Index period) {
   std::vector<double> nats(std::size_t(o.context), 0.0);
-  for (std::int64_t t = 0; t <= period; ++t) {
+  for (Index t = 0; t <= period; ++t) {
     const bool may_wrap = t >= o.periods.first;
     const double wrap = may_wrap ? 1 / double(o.periods.last - t + 1) : 0;
     nats[std::size_t(t)] =
@@ -36,17 +36,17 @@ std::vector<double> optimal_losses(const InductionOptions& o, std::int64_t perio
 // Returns the mean loss of a predictor that gives all tokens equal probabilities until a token has
 // repeated. After that, it predicts each token with certainty. An induction head alone achieves
 // this loss.
-double copy_only_loss(const InductionOptions& o, std::int64_t period) {
+double copy_only_loss(const InductionOptions& o, Index period) {
   return double(period + 1) * std::log(double(o.vocabulary)) / double(o.context);
 }
 
 // Returns the length of the block in an example.
-std::int64_t example_period(const InductionOptions& o) {
+Index example_period(const InductionOptions& o) {
   return std::clamp(kExamplePeriod, o.periods.first, o.periods.last);
 }
 // Returns the length of the block in all pairs. At least one token of the vocabulary is not in the
 // block, for the corruption "value".
-std::int64_t pair_period(const InductionOptions& o) {
+Index pair_period(const InductionOptions& o) {
   return std::min(example_period(o), o.vocabulary - 1);
 }
 
@@ -60,7 +60,7 @@ TaskInfo make_info(const InductionOptions& o) {
                     " is too short for blocks of up to ", last, " tokens to repeat: needs ",
                     last + 2, " or more");
   double optimal = 0, copy_only = 0;
-  for (std::int64_t p = first; p <= last; ++p) {
+  for (Index p = first; p <= last; ++p) {
     const std::vector<double> nats = optimal_losses(o, p);
     optimal += std::accumulate(nats.begin(), nats.end(), 0.0) / double(o.context);
     copy_only += copy_only_loss(o, p);
@@ -97,7 +97,7 @@ class Induction : public Task {
   // - query: the last token of the prompt is the middle token. The answer is the token after it.
   PromptPair draw_pair(const std::string& corruption, Generator& g) const override {
     const auto period = std::size_t(pair_period(options_));
-    std::vector<std::int64_t> tokens(std::size_t(options_.vocabulary));
+    std::vector<Index> tokens(std::size_t(options_.vocabulary));
     g.randperm(tokens);
     PromptPair pair;
     pair.clean = {*info().bos};
@@ -121,11 +121,11 @@ class Induction : public Task {
     return repeat_block(example_period(options_), g);
   }
 
-  Sequence repeat_block(std::int64_t period, Generator& g) const {
-    std::vector<std::int64_t> block(std::size_t(options_.vocabulary));
+  Sequence repeat_block(Index period, Generator& g) const {
+    std::vector<Index> block(std::size_t(options_.vocabulary));
     g.randperm(block);  // the block is the first `period` elements
     Sequence s;
-    for (std::int64_t t = 0; t < options_.context; ++t) {
+    for (Index t = 0; t < options_.context; ++t) {
       s.inputs.push_back(t == 0 ? *info().bos : s.targets.back());
       s.targets.push_back(block[std::size_t(t % period)]);
       s.counted.push_back(t > period);

@@ -15,7 +15,7 @@ using namespace autograd;
 
 namespace {
 
-constexpr std::int64_t kLongestExact = 256;  // tokens; time grows with the third power of this
+constexpr Index kLongestExact = 256;  // tokens; time grows with the third power of this
 
 struct MarkovLosses {
   double bayes = std::numeric_limits<double>::quiet_NaN();
@@ -26,7 +26,7 @@ struct MarkovLosses {
 // 0. The state after t steps consists of the current symbol c, the number n0 of transitions from 0,
 // and the number n00 of transitions 0 -> 0. The state determines all other counts, because
 // transitions 0 -> 1 and 1 -> 0 alternate: there is one more 0 -> 1 if c is 1, else as many.
-MarkovLosses expected_losses(std::int64_t context) {
+MarkovLosses expected_losses(Index context) {
   const auto T = std::size_t(context), side = T + 1;
   const auto at = [&](std::size_t n0, std::size_t n00) { return n0 * side + n00; };
   std::vector<double> now[2] = {std::vector<double>(side * side), std::vector<double>(side * side)};
@@ -88,22 +88,22 @@ class Markov : public Task {
  private:
   Sequence draw(Generator& g) const override {
     const auto k = std::size_t(options_.symbols);
-    std::vector<std::vector<std::int64_t>> balls(k, std::vector<std::int64_t>(k, 1));
-    std::vector<std::int64_t> all(k, std::int64_t(k)), seen(k, 1);
+    std::vector<std::vector<Index>> balls(k, std::vector<Index>(k, 1));
+    std::vector<Index> all(k, Index(k)), seen(k, 1);
     Sequence s;
     double unigram = 0;
     auto current = std::size_t(draw_below(options_.symbols, g));
-    for (std::int64_t t = 0; t < options_.context; ++t) {
+    for (Index t = 0; t < options_.context; ++t) {
       ++seen[current];
-      std::vector<std::int64_t>& row = balls[current];
-      std::int64_t drawn = draw_below(all[current], g);
+      std::vector<Index>& row = balls[current];
+      Index drawn = draw_below(all[current], g);
       std::size_t next = 0;
       while (drawn >= row[next]) drawn -= row[next++];
       s.position_optimal.push_back(-std::log(double(row[next]) / double(all[current])));
-      unigram -= std::log(double(seen[next]) / double(t + 1 + std::int64_t(k)));
+      unigram -= std::log(double(seen[next]) / double(t + 1 + Index(k)));
       ++row[next], ++all[current];
-      s.inputs.push_back(std::int64_t(current));
-      s.targets.push_back(std::int64_t(next));
+      s.inputs.push_back(Index(current));
+      s.targets.push_back(Index(next));
       s.counted.push_back(true);
       current = next;
     }

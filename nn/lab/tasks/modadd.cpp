@@ -15,11 +15,11 @@ using namespace autograd;
 
 namespace {
 
-constexpr std::int64_t kContext = 3;
+constexpr Index kContext = 3;
 
 // Returns a vocabulary of one character for each number (0-9 a-z A-Z, then Greek and Cyrillic small
 // letters), followed by '='.
-Vocabulary numbers(std::int64_t modulus) {
+Vocabulary numbers(Index modulus) {
   std::vector<std::string> symbols;
   const Vocabulary all = Vocabulary::of(
       "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -65,32 +65,32 @@ class Modadd : public AnswerTask {
         train_.empty() ? "train on; choose a larger share" : "evaluate; choose a smaller share");
   }
 
-  std::int64_t training_size() const override { return std::ssize(train_); }
-  std::int64_t evaluation_size() const override { return std::ssize(test_); }
+  Index training_size() const override { return std::ssize(train_); }
+  Index evaluation_size() const override { return std::ssize(test_); }
   bool holds_out() const override { return true; }
 
  private:
   // A sum of the held-out part, and the sum with another first or second number.
   PromptPair draw_pair(const std::string& corruption, Generator& g) const override {
     const auto [a, b] = test_[std::size_t(draw_below(evaluation_size(), g))];
-    const std::int64_t change = 1 + draw_below(options_.modulus - 1, g);
+    const Index change = 1 + draw_below(options_.modulus - 1, g);
     PromptPair pair{{a, b, options_.modulus}, {}, answer({a, b})[0], answer({a, b + change})[0]};
     pair.corrupt = pair.clean;
-    std::int64_t& changed = pair.corrupt[corruption == "a" ? 0 : 1];
+    Index& changed = pair.corrupt[corruption == "a" ? 0 : 1];
     changed = (changed + change) % options_.modulus;
     return pair;
   }
 
-  using Pair = std::pair<std::int64_t, std::int64_t>;
+  using Pair = std::pair<Index, Index>;
 
   // Splits the n sums at random: the first int(train_share * n) in a random order are for training.
   // If the split is "unordered", a + b and b + a count as one sum and are in the same part.
   void divide() {
     const bool ordered = options_.split == "ordered";
     std::vector<Pair> all;
-    for (std::int64_t a = 0; a < options_.modulus; ++a)
-      for (std::int64_t b = ordered ? 0 : a; b < options_.modulus; ++b) all.emplace_back(a, b);
-    std::vector<std::int64_t> order(all.size());
+    for (Index a = 0; a < options_.modulus; ++a)
+      for (Index b = ordered ? 0 : a; b < options_.modulus; ++b) all.emplace_back(a, b);
+    std::vector<Index> order(all.size());
     Generator g(options_.split_seed);
     g.randperm(order);
     const auto train = std::size_t(options_.train_share * double(all.size()));
@@ -108,7 +108,7 @@ class Modadd : public AnswerTask {
     return s;
   }
 
-  std::vector<std::int64_t> answer(std::vector<std::int64_t> question) const override {
+  std::vector<Index> answer(std::vector<Index> question) const override {
     return {(question[0] + question[1]) % options_.modulus};
   }
 
@@ -118,19 +118,19 @@ class Modadd : public AnswerTask {
 
   // Returns distinct sums. If the training part is not larger than `batch`, returns the whole
   // training part in a fixed order.
-  std::vector<Sequence> draw_batch(std::int64_t batch, Generator& g) const override {
-    std::vector<std::int64_t> order(train_.size());
+  std::vector<Sequence> draw_batch(Index batch, Generator& g) const override {
+    std::vector<Index> order(train_.size());
     std::iota(order.begin(), order.end(), 0);
     if (batch < training_size()) {
       g.randperm(order);
       order.resize(std::size_t(batch));
     }
     std::vector<Sequence> sequences;
-    for (const std::int64_t i : order) sequences.push_back(sum(train_[std::size_t(i)]));
+    for (const Index i : order) sequences.push_back(sum(train_[std::size_t(i)]));
     return sequences;
   }
 
-  std::optional<Sequence> held_out(std::int64_t number) const override {
+  std::optional<Sequence> held_out(Index number) const override {
     return sum(test_[std::size_t(number)]);
   }
 

@@ -15,7 +15,7 @@ class OwnPrompts : public Task {
  public:
   explicit OwnPrompts(TaskInfo info) : Task(std::move(info)) {}
 
-  std::int64_t evaluation_size() const override { return 0; }
+  Index evaluation_size() const override { return 0; }
 
  private:
   Sequence draw(Generator&) const override {
@@ -41,7 +41,7 @@ std::map<std::string, std::string> saved_data(const TaskInfo& info) {
   return data;
 }
 
-std::unique_ptr<Task> make_own_prompts(const std::string& name, std::int64_t context,
+std::unique_ptr<Task> make_own_prompts(const std::string& name, Index context,
                                        const std::string& record) try {
   const Json json = Json::parse(record);
   const auto value = [&](const char* key) {
@@ -52,12 +52,12 @@ std::unique_ptr<Task> make_own_prompts(const std::string& name, std::int64_t con
   const Json list = value("vocabulary");
   for (const Json& symbol : list.items()) symbols.push_back(symbol.text());
   // Returns a number of at most `most`, or nothing for null.
-  const auto number = [&](const char* key, std::size_t most) -> std::optional<std::int64_t> {
+  const auto number = [&](const char* key, std::size_t most) -> std::optional<Index> {
     const Json json_value = value(key);
     if (json_value == Json()) return {};
     const auto* n = json_value.as<std::uint64_t>();
     if (!n || *n > most) throw JsonError(std::string("has a number out of range: ") + key);
-    return std::int64_t(*n);
+    return Index(*n);
   };
   const std::size_t size = symbols.size();
   TaskInfo info;

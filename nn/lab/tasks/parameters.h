@@ -16,7 +16,7 @@ struct TaskMaker {
   /// object, so the settings must not be used after `make` is destroyed.
   std::vector<Setting> parameters;
   /// Returns the task. If `context` has no value, the default of the options is used.
-  std::function<std::unique_ptr<Task>(std::optional<std::int64_t> context)> make;
+  std::function<std::unique_ptr<Task>(std::optional<Index> context)> make;
 };
 /// Returns the maker of a built-in task, with all options at their defaults. Throws ValueError if
 /// the name is unknown.
@@ -31,7 +31,7 @@ std::vector<Setting> task_settings(TaskParameters& values);
 /// Throws ValueError unless every parameter of an options object (tasks.h) is in its range and its
 /// context is at least `least_context`. The message begins with `task`.
 template <class Options>
-void check_options(const std::string& task, Options o, std::int64_t least_context = 1) {
+void check_options(const std::string& task, Options o, Index least_context = 1) {
   for (const Setting& s : o.parameters())
     if (const std::string wrong = s.problem(s.key, s.get()); !wrong.empty())
       heed::fail<autograd::ValueError>(task, wrong);

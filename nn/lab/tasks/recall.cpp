@@ -15,9 +15,9 @@ namespace {
 
 constexpr const char *kKeys = "abcdefghijklmnopqrstuvwxyz01234",
                      *kValues = "ABCDEFGHIJKLMNOPQRSTUVWXYZ56789*";
-constexpr std::int64_t kBlank = 0, kFirstKey = 1, kFirstValue = 32, kTokens = 64;
+constexpr Index kBlank = 0, kFirstKey = 1, kFirstValue = 32, kTokens = 64;
 
-bool is_key(std::int64_t token) { return token >= kFirstKey && token < kFirstValue; }
+bool is_key(Index token) { return token >= kFirstKey && token < kFirstValue; }
 
 TaskInfo make_recall_info(const RecallOptions& o) {
   check_options("recall", o);
@@ -54,8 +54,8 @@ class Recall : public Task {
   // The prompt is the pairs and the key of the first pair. The corruption "value" gives the first
   // pair another value. The corruption "key" exchanges the keys of the first two pairs.
   PromptPair draw_pair(const std::string& corruption, Generator& g) const override {
-    std::vector<std::int64_t> keys(std::size_t(kFirstValue - kFirstKey));
-    std::vector<std::int64_t> values(std::size_t(kTokens - kFirstValue));
+    std::vector<Index> keys(std::size_t(kFirstValue - kFirstKey));
+    std::vector<Index> values(std::size_t(kTokens - kFirstValue));
     g.randperm(keys);
     g.randperm(values);
     PromptPair pair;
@@ -78,9 +78,9 @@ class Recall : public Task {
   // after the pairs. The input after a query is blank or another query, not the answer.
   Sequence draw(Generator& g) const override {
     const auto pairs = std::size_t(options_.pairs), length = std::size_t(options_.context);
-    std::vector<std::int64_t> keys(std::size_t(kFirstValue - kFirstKey));
-    std::vector<std::int64_t> values(std::size_t(kTokens - kFirstValue));
-    std::vector<std::int64_t> places(length - 2 * pairs);
+    std::vector<Index> keys(std::size_t(kFirstValue - kFirstKey));
+    std::vector<Index> values(std::size_t(kTokens - kFirstValue));
+    std::vector<Index> places(length - 2 * pairs);
     g.randperm(keys);
     g.randperm(values);
     g.randperm(places);
@@ -89,7 +89,7 @@ class Recall : public Task {
     s.targets.assign(length, kIgnored);
     s.counted.assign(length, false);
     for (std::size_t i = 0; i < pairs; ++i) {
-      const std::int64_t key = kFirstKey + keys[i], value = kFirstValue + values[i];
+      const Index key = kFirstKey + keys[i], value = kFirstValue + values[i];
       const std::size_t query = 2 * pairs + std::size_t(places[i]);
       s.inputs[2 * i] = s.inputs[query] = key;
       s.inputs[2 * i + 1] = s.targets[query] = value;
@@ -100,10 +100,10 @@ class Recall : public Task {
     return s;
   }
 
-  std::vector<std::int64_t> prompt_inputs(const std::string& text) const override {
-    std::vector<std::int64_t> ids = info().vocabulary.encode(text, "prompt");
+  std::vector<Index> prompt_inputs(const std::string& text) const override {
+    std::vector<Index> ids = info().vocabulary.encode(text, "prompt");
     bool pairs = std::ssize(ids) > 2 * options_.pairs;
-    for (std::int64_t i = 0; pairs && i < 2 * options_.pairs; i += 2)
+    for (Index i = 0; pairs && i < 2 * options_.pairs; i += 2)
       pairs = is_key(ids[std::size_t(i)]) && ids[std::size_t(i) + 1] >= kFirstValue;
     check<ValueError>(
         pairs, info().name, "a prompt needs ", options_.pairs,

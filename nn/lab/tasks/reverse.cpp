@@ -42,7 +42,7 @@ class Reverse : public AnswerTask {
     return with_answer(random_question(options_.vocabulary, g));
   }
 
-  std::vector<std::int64_t> answer(std::vector<std::int64_t> question) const override {
+  std::vector<Index> answer(std::vector<Index> question) const override {
     if (!options_.copy) std::ranges::reverse(question);
     return question;
   }

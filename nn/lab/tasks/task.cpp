@@ -39,7 +39,7 @@ struct BuiltIn {
 template <class Options>
 TaskMaker maker_of(const Options& defaults, std::unique_ptr<Task> (*make)(const Options&)) {
   const auto options = std::make_shared<Options>(defaults);
-  return {options->parameters(), [options, make](std::optional<std::int64_t> context) {
+  return {options->parameters(), [options, make](std::optional<Index> context) {
             Options fitted = *options;
             fitted.context = context.value_or(fitted.context);
             return make(fitted);
@@ -66,7 +66,7 @@ const std::vector<BuiltIn>& built_in() {
 Batch make_batch(const std::vector<Sequence>& sequences) {
   check<ValueError>(!sequences.empty(), "make_batch", "needs at least one sequence");
   const std::size_t context = sequences[0].inputs.size();
-  std::vector<std::int64_t> inputs, targets;
+  std::vector<Index> inputs, targets;
   std::vector<bool> counted;
   Batch batch;
   for (const Sequence& s : sequences) {
@@ -87,41 +87,41 @@ Batch make_batch(const std::vector<Sequence>& sequences) {
     for (const auto& [name, loss] : s.references) batch.references[name].push_back(loss);
     batch.padding.push_back(s.padding);
   }
-  const Shape shape{std::int64_t(sequences.size()), std::int64_t(context)};
+  const Shape shape{Index(sequences.size()), Index(context)};
   batch.inputs = from_data(inputs, shape);
   batch.targets = from_data(targets, shape);
   batch.counted = from_data(counted, shape);
   return batch;
 }
 
-Batch Task::sample(std::int64_t batch, Generator& g) const {
+Batch Task::sample(Index batch, Generator& g) const {
   check<ValueError>(batch >= 1, info_.name, "needs a batch of at least 1 sequence, got ", batch);
   return make_batch(draw_batch(batch, g));
 }
 
-std::vector<Sequence> Task::draw_batch(std::int64_t batch, Generator& g) const {
+std::vector<Sequence> Task::draw_batch(Index batch, Generator& g) const {
   std::vector<Sequence> sequences;
-  for (std::int64_t i = 0; i < batch; ++i) sequences.push_back(draw(g));
+  for (Index i = 0; i < batch; ++i) sequences.push_back(draw(g));
   return sequences;
 }
 
-Batch Task::evaluation(std::int64_t first, std::int64_t count) const {
+Batch Task::evaluation(Index first, Index count) const {
   check<ValueError>(first >= 0 && count >= 1 && first <= evaluation_size() - count, info_.name,
                     "the evaluation set has ", evaluation_size(),
                     " sequences; needs first >= 0, count >= 1 and first + count <= ",
                     evaluation_size(), ", got first ", first, " and count ", count);
   std::vector<Sequence> sequences;
-  for (std::int64_t i = first; i < first + count; ++i)
+  for (Index i = first; i < first + count; ++i)
     if (auto kept = held_out(i)) sequences.push_back(std::move(*kept));
   if (!sequences.empty()) return make_batch(sequences);
   Generator g(kEvaluationSeed);
-  for (std::int64_t i = 0; i < first; ++i) draw(g);
+  for (Index i = 0; i < first; ++i) draw(g);
   return make_batch(Task::draw_batch(count, g));
 }
 
 Batch without_padding(Batch one) {
   const auto targets = one.targets.to_vector<std::int64_t>();
-  auto length = std::int64_t(targets.size());
+  auto length = Index(targets.size());
   while (length > 1 && targets[std::size_t(length - 1)] == kIgnored) --length;
   for (Tensor* x : {&one.inputs, &one.targets, &one.counted})
     *x = contiguous(slice(*x, 1, 0, length));
@@ -132,8 +132,8 @@ Batch without_padding(Batch one) {
 
 Batch Task::example(Generator& g) const { return without_padding(make_batch({draw_example(g)})); }
 
-std::vector<std::int64_t> Task::prompt_inputs(const std::string& text) const {
-  std::vector<std::int64_t> ids = info_.vocabulary.encode(text, "prompt");
+std::vector<Index> Task::prompt_inputs(const std::string& text) const {
+  std::vector<Index> ids = info_.vocabulary.encode(text, "prompt");
   if (info_.bos && (ids.empty() || ids[0] != *info_.bos)) ids.insert(ids.begin(), *info_.bos);
   return ids;
 }
@@ -141,7 +141,7 @@ std::vector<std::int64_t> Task::prompt_inputs(const std::string& text) const {
 Batch Task::prompt(const std::string& text) const {
   Sequence s;
   s.inputs = prompt_inputs(text);
-  const auto n = std::int64_t(s.inputs.size());
+  const auto n = Index(s.inputs.size());
   check<ValueError>(info_.endless || n <= info_.context, info_.name, "the prompt has ", n,
                     " tokens, including tokens that the task adds; at most ", info_.context,
                     " are possible: shorten it");
@@ -149,7 +149,7 @@ Batch Task::prompt(const std::string& text) const {
                     "needs at least one of ", info_.vocabulary.summary());
   s.targets.assign(s.inputs.begin() + 1, s.inputs.end());
   s.targets.push_back(kIgnored);
-  for (std::int64_t& target : s.targets) {
+  for (Index& target : s.targets) {
     if (target >= info_.classes) target = kIgnored;
     s.counted.push_back(target != kIgnored);
   }
@@ -181,7 +181,7 @@ TaskMaker task_maker(const std::string& name) {
                    nearest(name, task_names()), "'. All tasks: ", all);
 }
 
-std::unique_ptr<Task> make_task(const std::string& name, std::optional<std::int64_t> context,
+std::unique_ptr<Task> make_task(const std::string& name, std::optional<Index> context,
                                 const TaskParameters& parameters) {
   const TaskMaker maker = task_maker(name);
   for (const auto& [key, value] : complete_parameters(name, parameters))

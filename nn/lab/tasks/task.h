@@ -3,7 +3,6 @@
 // nn/lab/tasks/tasks.h returns a task on a text file. Losses are in nats, and token ids are int64.
 #pragma once
 
-#include <cstdint>
 #include <functional>
 #include <limits>
 #include <map>
@@ -22,20 +21,20 @@ using autograd::Generator;
 using autograd::Tensor;
 
 /// Returns a uniform random integer in [0, n). Requires n >= 1.
-inline std::int64_t draw_below(std::int64_t n, Generator& g) {
-  std::int64_t drawn = 0;
+inline Index draw_below(Index n, Generator& g) {
+  Index drawn = 0;
   g.randint({&drawn, 1}, 0, n);
   return drawn;
 }
 
 /// Target of a position that the loss ignores. It equals the default ignore_index of
 /// cross_entropy().
-inline constexpr std::int64_t kIgnored = -100;
+inline constexpr Index kIgnored = -100;
 
 /// One sequence: the inputs of the model, and the target at each position.
 struct Sequence {
-  std::vector<std::int64_t> inputs;   ///< [T], token ids in [0, vocabulary)
-  std::vector<std::int64_t> targets;  ///< [T], token ids in [0, classes), or kIgnored
+  std::vector<Index> inputs;   ///< [T], token ids in [0, vocabulary)
+  std::vector<Index> targets;  ///< [T], token ids in [0, classes), or kIgnored
   /// [T], true at the positions that count in the accuracy. Each of these positions has a target.
   std::vector<bool> counted;
   /// Mean loss of the Bayes-optimal predictor on this sequence, in nats per target; NaN if unknown.
@@ -46,7 +45,7 @@ struct Sequence {
   /// without a target. Empty if unknown. If it is not empty, make_batch() computes Batch::optimal
   /// from it, so that `optimal` may be omitted.
   std::vector<double> position_optimal = {};
-  std::int64_t padding = 0;  ///< number of positions at the end that hold no token
+  Index padding = 0;  ///< number of positions at the end that hold no token
 };
 
 /// B sequences of equal length T.
@@ -57,10 +56,10 @@ struct Batch {
   std::vector<double> optimal;  ///< [B], values of Sequence::optimal; empty if unknown
   std::map<std::string, std::vector<double>> references;  ///< name to [B] losses
   std::vector<double> position_optimal;                   ///< [B * T], empty if unknown
-  std::vector<std::int64_t> padding;                      ///< [B], values of Sequence::padding
+  std::vector<Index> padding;                             ///< [B], values of Sequence::padding
 
   /// Returns the number of tokens of sequence b, without padding.
-  std::int64_t tokens_of(std::int64_t b) const {
+  Index tokens_of(Index b) const {
     return inputs.size(1) - (padding.empty() ? 0 : padding[std::size_t(b)]);
   }
 };
@@ -75,24 +74,24 @@ Batch without_padding(Batch one);
 
 /// Two prompts of equal length that differ in a few tokens, and the right next token of each.
 struct PromptPair {
-  std::vector<std::int64_t> clean;    ///< [T], inputs of the clean prompt
-  std::vector<std::int64_t> corrupt;  ///< [T], inputs of the corrupt prompt
-  std::int64_t right = 0;             ///< right next token after `clean`
-  std::int64_t wrong = 0;             ///< right next token after `corrupt`, another than `right`
+  std::vector<Index> clean;    ///< [T], inputs of the clean prompt
+  std::vector<Index> corrupt;  ///< [T], inputs of the corrupt prompt
+  Index right = 0;             ///< right next token after `clean`
+  Index wrong = 0;             ///< right next token after `corrupt`, another than `right`
 };
 
 /// Facts about a task that do not change during a run.
 struct TaskInfo {
-  std::string name;          ///< name of the task: "induction"
-  std::string description;   ///< one line of text for `heed tasks`
-  std::string accuracy;      ///< what the accuracy counts: "repeat tokens right"
-  std::string prompt;        ///< the prompts that Task::prompt() accepts, as text
-  Vocabulary vocabulary;     ///< symbols of the inputs
-  std::int64_t classes = 0;  ///< the model predicts tokens 0 to classes - 1; others are only inputs
-  std::int64_t context = 0;  ///< length T of every sequence in tokens
-  std::optional<std::int64_t> bos = {};   ///< the first input of every sequence, if it is fixed
-  bool endless = false;                   ///< true: generation may continue beyond `context`
-  std::optional<std::int64_t> stop = {};  ///< the token that ends a sequence, if there is one
+  std::string name;         ///< name of the task: "induction"
+  std::string description;  ///< one line of text for `heed tasks`
+  std::string accuracy;     ///< what the accuracy counts: "repeat tokens right"
+  std::string prompt;       ///< the prompts that Task::prompt() accepts, as text
+  Vocabulary vocabulary;    ///< symbols of the inputs
+  Index classes = 0;        ///< the model predicts tokens 0 to classes - 1; others are only inputs
+  Index context = 0;        ///< length T of every sequence in tokens
+  std::optional<Index> bos = {};   ///< the first input of every sequence, if it is fixed
+  bool endless = false;            ///< true: generation may continue beyond `context`
+  std::optional<Index> stop = {};  ///< the token that ends a sequence, if there is one
   /// If true, the accuracy is the fraction of sequences whose counted positions are all predicted
   /// correctly, as in a correct greedy continuation. If false, it is the fraction of counted
   /// positions that are predicted correctly. Sequences without counted positions are skipped.
@@ -134,9 +133,9 @@ class Task {
 
   /// Returns `batch` training sequences, drawn with g. If training_size() is smaller than `batch`,
   /// returns all training sequences. Throws ValueError unless batch >= 1.
-  Batch sample(std::int64_t batch, Generator& g) const;
+  Batch sample(Index batch, Generator& g) const;
   /// Returns an upper bound of the number of distinct training sequences.
-  virtual std::int64_t training_size() const { return std::numeric_limits<std::int64_t>::max(); }
+  virtual Index training_size() const { return std::numeric_limits<Index>::max(); }
   /// Returns true if training never draws the sequences of the evaluation set, as in a text. A
   /// model can then be better on the training sequences, because it memorizes them.
   virtual bool holds_out() const { return false; }
@@ -147,9 +146,9 @@ class Task {
   /// lines. Windows and lines are padded with ignored targets, so an average over batches must
   /// weight each batch by its number of targets. Tasks without held-out data draw the set with a
   /// fixed seed. Throws ValueError if the range is empty or outside [0, evaluation_size()).
-  Batch evaluation(std::int64_t first, std::int64_t count) const;
+  Batch evaluation(Index first, Index count) const;
   /// Returns the number of sequences in the evaluation set.
-  virtual std::int64_t evaluation_size() const { return 1024; }
+  virtual Index evaluation_size() const { return 1024; }
   /// Does the slow part of the first evaluation() call in advance. Calls poll() regularly. poll()
   /// may throw an exception to cancel the work.
   virtual void prepare_evaluation(const std::function<void()>& /*poll*/) const {}
@@ -176,7 +175,7 @@ class Task {
 
   /// Returns the token ids of a prompt, including the tokens that the task adds. The default
   /// implementation adds the BOS token if the task has one and the prompt does not start with it.
-  virtual std::vector<std::int64_t> prompt_inputs(const std::string& text) const;
+  virtual std::vector<Index> prompt_inputs(const std::string& text) const;
 
  private:
   /// Draws the pair of a corruption, which is one of TaskInfo::corruptions.
@@ -186,10 +185,10 @@ class Task {
   /// Returns one training sequence of T tokens.
   virtual Sequence draw(Generator& g) const = 0;
   /// Returns `batch` training sequences. The default implementation calls draw() for each.
-  virtual std::vector<Sequence> draw_batch(std::int64_t batch, Generator& g) const;
+  virtual std::vector<Sequence> draw_batch(Index batch, Generator& g) const;
   /// Returns held-out sequence `number`. The default implementation returns no value. Then the
   /// evaluation set is drawn with a fixed seed.
-  virtual std::optional<Sequence> held_out(std::int64_t /*number*/) const { return {}; }
+  virtual std::optional<Sequence> held_out(Index /*number*/) const { return {}; }
   /// Draws the sequence that example() shows. The default implementation calls draw().
   virtual Sequence draw_example(Generator& g) const { return draw(g); }
   /// Changes `targets` and `counted` of a prompt so that they follow the rules of a drawn sequence.
@@ -210,7 +209,7 @@ using TaskParameters = std::map<std::string, std::string>;
 /// task's default is used. Throws ValueError for an unknown name (the message contains the nearest
 /// known name), for a context that the task does not support, for a parameter that the task does
 /// not have, and for a value out of range.
-std::unique_ptr<Task> make_task(const std::string& name, std::optional<std::int64_t> context = {},
+std::unique_ptr<Task> make_task(const std::string& name, std::optional<Index> context = {},
                                 const TaskParameters& parameters = {});
 
 }  // namespace heed::lab

@@ -22,9 +22,9 @@ namespace heed::lab {
 /// its prediction needs P, and P is not known before the block repeats. Sources: Elhage et al.
 /// 2021; Olsson et al. 2022.
 struct InductionOptions {
-  std::int64_t vocabulary = 32;  ///< number of tokens without BOS, 2 to 52
-  Span periods = {3, 24};        ///< range of P, drawn uniformly; at most `vocabulary`
-  std::int64_t context = 48;     ///< tokens of a sequence, at least periods.last + 2
+  Index vocabulary = 32;   ///< number of tokens without BOS, 2 to 52
+  Span periods = {3, 24};  ///< range of P, drawn uniformly; at most `vocabulary`
+  Index context = 48;      ///< tokens of a sequence, at least periods.last + 2
   /// Returns the settings of this task.
   std::vector<Setting> parameters() {
     return {{"vocabulary", vocabulary, {2, 52}, "different tokens"},
@@ -39,8 +39,8 @@ std::unique_ptr<Task> make_induction(const InductionOptions& options = {});
 /// count. The target of a query is the value of its key. There are 64 tokens: the blank token '.',
 /// 31 keys and 32 values. Source: Arora et al. 2023, Zoology (multi-query associative recall).
 struct RecallOptions {
-  std::int64_t pairs = 8;     ///< number of pairs K, 1 to 31
-  std::int64_t context = 48;  ///< tokens of a sequence, at least 3 * pairs
+  Index pairs = 8;     ///< number of pairs K, 1 to 31
+  Index context = 48;  ///< tokens of a sequence, at least 3 * pairs
   /// Returns the settings of this task.
   std::vector<Setting> parameters() {
     return {{"pairs", pairs, {1, 31}, "pairs of key and value"}};
@@ -54,8 +54,8 @@ std::unique_ptr<Task> make_recall(const RecallOptions& options = {});
 /// the transition from token i to token j, which occurred n_ij times among n_i transitions from i,
 /// the probability (n_ij + 1) / (n_i + symbols). Source: Edelman et al. 2024.
 struct MarkovOptions {
-  std::int64_t symbols = 2;    ///< number of tokens, 2 to 52
-  std::int64_t context = 100;  ///< tokens of a sequence, at least 1
+  Index symbols = 2;    ///< number of tokens, 2 to 52
+  Index context = 100;  ///< tokens of a sequence, at least 1
   /// Returns the settings of this task.
   std::vector<Setting> parameters() { return {{"symbols", symbols, {2, 52}, "different tokens"}}; }
 };
@@ -68,9 +68,9 @@ std::unique_ptr<Task> make_markov(const MarkovOptions& options = {});
 /// opening bracket is uniform. The accuracy counts closing brackets. Sources: Hewitt et al. 2020;
 /// Yao et al. 2021.
 struct DyckOptions {
-  std::int64_t types = 4;     ///< types of brackets, 2 to 8
-  std::int64_t depth = 4;     ///< largest number of open brackets, 1 to 64
-  std::int64_t context = 48;  ///< tokens of a sequence, at least 2
+  Index types = 4;     ///< types of brackets, 2 to 8
+  Index depth = 4;     ///< largest number of open brackets, 1 to 64
+  Index context = 48;  ///< tokens of a sequence, at least 2
   /// Returns the settings of this task.
   std::vector<Setting> parameters() {
     return {{"types", types, {2, 8}, "types of brackets"},
@@ -84,12 +84,12 @@ std::unique_ptr<Task> make_dyck(const DyckOptions& options = {});
 /// The p^2 sums are split at random into a training part and an evaluation part. No sum occurs
 /// twice in a training batch. Sources: Power et al. 2022; Nanda et al. 2023.
 struct ModaddOptions {
-  std::int64_t modulus = 53;  ///< modulus p, 2 to 119
-  double train_share = 0.5;   ///< fraction of sums in the training part; above 0, below 1
+  Index modulus = 53;        ///< modulus p, 2 to 119
+  double train_share = 0.5;  ///< fraction of sums in the training part; above 0, below 1
   /// "ordered" splits a + b and b + a independently; "unordered" puts them into the same part.
   std::string split = "ordered";
   std::int64_t split_seed = 1;  ///< seed of the split, 0 to 2^32 - 1
-  std::int64_t context = 3;     ///< must be 3
+  Index context = 3;            ///< must be 3
   /// Returns the settings of this task.
   std::vector<Setting> parameters() {
     return {{"modulus", modulus, {2, 119}, "p: numbers are 0 to p - 1"},
@@ -106,9 +106,9 @@ std::unique_ptr<Task> make_modadd(const ModaddOptions& options = {});
 /// The answer is the random tokens in reverse order (`reverse`) or in their order (`copy`). Only
 /// the tokens of the answer are targets.
 struct ReverseOptions {
-  bool copy = false;             ///< true: `copy`; false: `reverse`
-  std::int64_t vocabulary = 16;  ///< number of tokens without the separator, 1 to 52
-  std::int64_t context = 32;     ///< tokens of a sequence, T; even, at least 2
+  bool copy = false;      ///< true: `copy`; false: `reverse`
+  Index vocabulary = 16;  ///< number of tokens without the separator, 1 to 52
+  Index context = 32;     ///< tokens of a sequence, T; even, at least 2
   /// Returns the settings of this task.
   std::vector<Setting> parameters() {
     return {{"vocabulary", vocabulary, {1, 52}, "different tokens"}};
@@ -119,8 +119,8 @@ std::unique_ptr<Task> make_reverse(const ReverseOptions& options = {});
 
 /// Options of the task `random`: BOS, then independent uniform tokens.
 struct RandomOptions {
-  std::int64_t vocabulary = 32;  ///< number of tokens without BOS, 2 to 52
-  std::int64_t context = 48;     ///< tokens of a sequence, at least 1
+  Index vocabulary = 32;  ///< number of tokens without BOS, 2 to 52
+  Index context = 48;     ///< tokens of a sequence, at least 1
   /// Returns the settings of this task.
   std::vector<Setting> parameters() {
     return {{"vocabulary", vocabulary, {2, 52}, "different tokens"}};
@@ -141,8 +141,8 @@ std::unique_ptr<Task> make_random(const RandomOptions& options = {});
 /// that all runs on a file are evaluated on the same lines. Empty lines are skipped. TaskInfo::note
 /// describes which other lines are left out.
 struct TextOptions {
-  std::string path;           ///< the text file, a regular file
-  std::int64_t context = 64;  ///< length T of a sequence in tokens, at least 1
+  std::string path;    ///< the text file, a regular file
+  Index context = 64;  ///< length T of a sequence in tokens, at least 1
   /// If set, the loss of a bigram model is a reference of evaluation sequences ("2-gram" in
   /// Sequence::references). Bigrams are counted on the first 4 million training tokens.
   bool bigrams = false;
@@ -157,7 +157,7 @@ struct TextOptions {
   /// `context`; 0 means `context`. If it is smaller than `context`, windows overlap, and all
   /// windows but the first have targets only at their last `stride` positions. So each token is a
   /// target once, and at least context - stride tokens precede it (except in the first window).
-  std::int64_t stride = 0;
+  Index stride = 0;
 };
 /// Returns the task `text`, or the task `lines` if options.by_line is set. Throws IoError if `path`
 /// is not a readable, non-empty regular file of valid UTF-8, if the file has more than 1 GiB, or if
@@ -186,7 +186,7 @@ std::map<std::string, std::string> saved_data(const TaskInfo& info);
 /// Returns a task that accepts the prompts of another program's task, as its record states them.
 /// Drawing training or evaluation sequences throws ValueError. Throws IoError if the record is
 /// damaged.
-std::unique_ptr<Task> make_own_prompts(const std::string& name, std::int64_t context,
+std::unique_ptr<Task> make_own_prompts(const std::string& name, Index context,
                                        const std::string& record);
 
 }  // namespace heed::lab

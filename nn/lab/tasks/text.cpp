@@ -19,7 +19,7 @@ using namespace autograd;
 namespace {
 
 // Returns the token of the newline, with which each sequence of `lines` starts and ends.
-std::int64_t newline_of(const Vocabulary& vocabulary) {
+Index newline_of(const Vocabulary& vocabulary) {
   const auto newline = vocabulary.find("\n");
   check<ValueError>(newline.has_value(), "lines",
                     "needs a model that was trained on lines; a newline is not in the vocabulary: ",
@@ -87,7 +87,7 @@ class FileTask : public Task {
     check<ValueError>(o.context >= 1, "text", "context needs to be at least 1, got ", o.context);
   }
 
-  std::int64_t evaluation_size() const override { return 0; }
+  Index evaluation_size() const override { return 0; }
   bool holds_out() const override { return !whole_; }
 
  protected:
@@ -120,8 +120,8 @@ class FileTask : public Task {
         model_->loss(s.inputs, s.targets);
     return s;
   }
-  static constexpr std::int64_t kMostCounted = 4'000'000;  // limit of training tokens to count
-  static constexpr std::int64_t kPolled = 1 << 14;         // tokens between two calls of poll()
+  static constexpr Index kMostCounted = 4'000'000;  // limit of training tokens to count
+  static constexpr Index kPolled = 1 << 14;         // tokens between two calls of poll()
 
  private:
   // Counts the bigrams of the training tokens until at least kMostCounted tokens are counted. Calls
@@ -129,7 +129,7 @@ class FileTask : public Task {
   virtual bool count_training(BigramModel&, const std::function<void()>& /*poll*/) const {
     return true;
   }
-  std::vector<std::int64_t> prompt_inputs(const std::string& text) const override {
+  std::vector<Index> prompt_inputs(const std::string& text) const override {
     if (by_line_) return Task::prompt_inputs(text);  // adds the newline with which a line starts
     const Vocabulary& v = info().vocabulary;
     if (text.empty()) return {v.find("\n").value_or(0)};
@@ -158,10 +158,10 @@ class TextTask : public FileTask {
       : FileTask(o, std::move(corpus), describe(o, corpus), corpus.note),
         // This equals int(0.9 * n) in Python, which nanoGPT uses. The product is computed in
         // float64 as in Python, because 0.9 is rounded and another dtype could give another split.
-        cut_(whole() ? 0 : std::int64_t(0.9 * double(tokens().size()))),
+        cut_(whole() ? 0 : Index(0.9 * double(tokens().size()))),
         stride_(o.stride > 0 ? o.stride : o.context) {
-    const std::int64_t validation = all() - cut_;
-    const auto units = [&](std::int64_t n) {
+    const Index validation = all() - cut_;
+    const auto units = [&](Index n) {
       return std::string(o.unit == Unit::kWord ? " word" : " character") + (n == 1 ? "" : "s");
     };
     check<ValueError>(stride_ <= o.context && o.stride >= 0, "`stride`",
@@ -177,23 +177,23 @@ class TextTask : public FileTask {
         validation >= 2 ? " or a context of at most " + std::to_string(validation - 1) : "");
   }
 
-  std::int64_t evaluation_size() const override {
-    const std::int64_t after_first = all() - cut_ - 1 - info().context;  // targets
-    return 1 + (std::max<std::int64_t>(0, after_first) + stride_ - 1) / stride_;
+  Index evaluation_size() const override {
+    const Index after_first = all() - cut_ - 1 - info().context;  // targets
+    return 1 + (std::max<Index>(0, after_first) + stride_ - 1) / stride_;
   }
 
  private:
-  std::int64_t all() const { return std::int64_t(tokens().size()); }
+  Index all() const { return Index(tokens().size()); }
 
   Sequence draw(Generator& g) const override {
     if (whole()) return FileTask::draw(g);
     return window(draw_below(cut_ - info().context, g));
   }
 
-  std::optional<Sequence> held_out(std::int64_t number) const override {
+  std::optional<Sequence> held_out(Index number) const override {
     Sequence s = window(cut_ + number * stride_);
     // The window before this one has the targets that both windows contain.
-    for (std::int64_t t = 0; number > 0 && t < info().context - stride_; ++t) {
+    for (Index t = 0; number > 0 && t < info().context - stride_; ++t) {
       s.targets[std::size_t(t)] = kIgnored;
       s.counted[std::size_t(t)] = false;
     }
@@ -202,9 +202,9 @@ class TextTask : public FileTask {
 
   // After the end of the text, inputs are token 0 and targets are ignored. This padding has no
   // effect, because the output of a causal model at a position does not depend on later inputs.
-  Sequence window(std::int64_t start) const {
+  Sequence window(Index start) const {
     Sequence s;
-    for (std::int64_t i = start; i < start + info().context; ++i) {
+    for (Index i = start; i < start + info().context; ++i) {
       const auto at = std::size_t(i);
       s.inputs.push_back(i < all() ? tokens()[at] : 0);
       s.targets.push_back(i + 1 < all() ? tokens()[at + 1] : kIgnored);
@@ -215,47 +215,47 @@ class TextTask : public FileTask {
   }
 
   bool count_training(BigramModel& model, const std::function<void()>& poll) const override {
-    const std::int64_t count = std::min(cut_, kMostCounted);
-    for (std::int64_t i = 0; i < count; ++i) {
+    const Index count = std::min(cut_, kMostCounted);
+    for (Index i = 0; i < count; ++i) {
       if (i % kPolled == 0) poll();
       model.count(tokens()[std::size_t(i)]);
     }
     return count == cut_;
   }
 
-  std::int64_t cut_;     // index of the first validation token
-  std::int64_t stride_;  // distance of the starts of two validation windows
+  Index cut_;     // index of the first validation token
+  Index stride_;  // distance of the starts of two validation windows
 };
 
-constexpr std::int64_t kFewest = 10;
+constexpr Index kFewest = 10;
 
-std::int64_t test_lines(std::int64_t all) { return std::min<std::int64_t>(1000, all / 10); }
+Index test_lines(Index all) { return std::min<Index>(1000, all / 10); }
 
 // A random set of `count` numbers from 0 to all - 1. It is drawn with a fixed seed, so that equal
 // arguments give equal sets in all runs. Requires 0 <= count < all.
 class HeldOut {
  public:
-  HeldOut(std::int64_t all, std::int64_t count) : all_(all) {
+  HeldOut(Index all, Index count) : all_(all) {
     constexpr std::uint32_t kSplitSeed = 0x5EED11E5;
     Generator g(kSplitSeed);
     while (std::ssize(list_) < count)
-      if (const std::int64_t n = draw_below(all_, g); set_.insert(n).second) list_.push_back(n);
+      if (const Index n = draw_below(all_, g); set_.insert(n).second) list_.push_back(n);
   }
 
   // Returns the held-out numbers in the order in which they were drawn. The first n numbers of the
   // list are a uniform sample of 0 to all - 1, for every n.
-  const std::vector<std::int64_t>& list() const { return list_; }
-  bool contains(std::int64_t n) const { return set_.contains(n); }
+  const std::vector<Index>& list() const { return list_; }
+  bool contains(Index n) const { return set_.contains(n); }
   // Returns a uniform random number that is not held out.
-  std::int64_t draw_other(Generator& g) const {
+  Index draw_other(Generator& g) const {
     for (;;)
-      if (const std::int64_t n = draw_below(all_, g); !contains(n)) return n;
+      if (const Index n = draw_below(all_, g); !contains(n)) return n;
   }
 
  private:
-  std::int64_t all_;
-  std::vector<std::int64_t> list_;
-  std::unordered_set<std::int64_t> set_;
+  Index all_;
+  std::vector<Index> list_;
+  std::unordered_set<Index> set_;
 };
 
 class LinesTask : public FileTask {
@@ -266,7 +266,7 @@ class LinesTask : public FileTask {
         starts_(std::move(starts)),
         held_out_(std::ssize(starts_), whole() ? 0 : test_lines(std::ssize(starts_))) {}
 
-  std::int64_t evaluation_size() const override {
+  Index evaluation_size() const override {
     return whole() ? std::ssize(starts_) : std::ssize(held_out_.list());
   }
 
@@ -276,19 +276,17 @@ class LinesTask : public FileTask {
     return sequence(held_out_.draw_other(g));
   }
 
-  std::optional<Sequence> held_out(std::int64_t number) const override {
+  std::optional<Sequence> held_out(Index number) const override {
     return with_bigrams(sequence(whole() ? number : held_out_.list()[std::size_t(number)]));
   }
 
-  std::int64_t newline() const { return *info().bos; }
+  Index newline() const { return *info().bos; }
 
   // Returns the token at index `at`. After the last token of the file it returns a newline, so that
   // the last line also ends with a newline.
-  std::int64_t token(std::size_t at) const {
-    return at < tokens().size() ? tokens()[at] : newline();
-  }
+  Index token(std::size_t at) const { return at < tokens().size() ? tokens()[at] : newline(); }
 
-  Sequence sequence(std::int64_t line) const {
+  Sequence sequence(Index line) const {
     Sequence s;
     s.inputs = {newline()};
     for (std::size_t at = starts_[std::size_t(line)]; token(at) != newline(); ++at) {
@@ -309,8 +307,8 @@ class LinesTask : public FileTask {
   }
 
   bool count_training(BigramModel& model, const std::function<void()>& poll) const override {
-    std::int64_t polled = 0;
-    for (std::int64_t line = 0; line < std::ssize(starts_); ++line) {
+    Index polled = 0;
+    for (Index line = 0; line < std::ssize(starts_); ++line) {
       if (line == 0 || model.counted() - polled >= kPolled) {
         poll();
         polled = model.counted();
@@ -332,16 +330,16 @@ class LinesTask : public FileTask {
 // The lines that are used, and how many lines are left out for each reason.
 struct Choice {
   std::vector<std::uint32_t> starts;  // by used line: index of its first token
-  std::int64_t too_long = 0, no_answer = 0;
-  std::int64_t longest = 0;  // tokens of the longest line, without newline
+  Index too_long = 0, no_answer = 0;
+  Index longest = 0;  // tokens of the longest line, without newline
 
-  std::int64_t all() const { return std::ssize(starts) + too_long + no_answer; }
+  Index all() const { return std::ssize(starts) + too_long + no_answer; }
 };
 
 Choice choose_lines(const TextOptions& o, const Corpus& corpus) {
   const std::vector<bool> marks = answer_marks(o, corpus.vocabulary);
   Choice choice;
-  const std::int64_t newline = newline_of(corpus.vocabulary);
+  const Index newline = newline_of(corpus.vocabulary);
   bool marked = marks.empty();
   const TokenArray& tokens = corpus.tokens;
   std::size_t start = 0;
@@ -351,7 +349,7 @@ Choice choose_lines(const TextOptions& o, const Corpus& corpus) {
       marked = marked || marks[std::size_t(tokens[at])];
       continue;
     }
-    const auto length = std::int64_t(at - start);
+    const auto length = Index(at - start);
     choice.longest = std::max(choice.longest, length);
     if (length >= o.context)
       ++choice.too_long;
@@ -367,7 +365,7 @@ Choice choose_lines(const TextOptions& o, const Corpus& corpus) {
 
 std::string left_out(const TextOptions& o, const Choice& choice) {
   std::string note;
-  const auto add = [&](std::int64_t n, const std::string& why) {
+  const auto add = [&](Index n, const std::string& why) {
     if (n > 0) note += (note.empty() ? "" : "; ") + std::to_string(n) + why;
   };
   const std::string of = " of " + std::to_string(choice.all()) + " lines ";
@@ -386,7 +384,7 @@ std::unique_ptr<Task> make_lines(const TextOptions& o, const Vocabulary* known =
   Corpus corpus = read_corpus(o, known);
   Choice choice = choose_lines(o, corpus);
   std::string note = left_out(o, choice);
-  const std::int64_t n = std::ssize(choice.starts), fewest = known ? 1 : kFewest;
+  const Index n = std::ssize(choice.starts), fewest = known ? 1 : kFewest;
   check<ValueError>(n >= fewest, "lines", "'", o.path, "' has ", n,
                     n == 1 ? " usable line" : " usable lines",
                     note.empty() ? "" : " (" + note + ")", ": needs at least ", fewest,

@@ -22,7 +22,7 @@ Vocabulary::Vocabulary(std::vector<std::string> symbols, Unit unit)
   for (const std::string& symbol : symbols_) {
     std::size_t at = 0;
     const bool one = !symbol.empty() && next_code_point(symbol, at) && at == symbol.size();
-    const auto id = std::int64_t(ids_.size());
+    const auto id = Index(ids_.size());
     check<ValueError>(one || (unit == Unit::kWord && !symbol.empty() && is_utf8(symbol)),
                       "vocabulary", "symbol ", id, " is '", symbol, "': needs ",
                       unit == Unit::kWord ? "a word in UTF-8" : "exactly one UTF-8 character");
@@ -43,12 +43,12 @@ Vocabulary Vocabulary::of(std::string_view symbols) {
   return Vocabulary(std::move(list));
 }
 
-Vocabulary Vocabulary::letters(std::int64_t n, const std::string& special) {
+Vocabulary Vocabulary::letters(Index n, const std::string& special) {
   constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
   return of(std::string(kLetters.substr(0, std::size_t(n))) + special);
 }
 
-std::optional<std::int64_t> Vocabulary::find(const std::string& symbol) const {
+std::optional<Index> Vocabulary::find(const std::string& symbol) const {
   const auto found = ids_.find(symbol);
   return found == ids_.end() ? std::nullopt : std::optional(found->second);
 }
@@ -61,8 +61,8 @@ std::string Vocabulary::advice(const std::string& word) const {
   return "";
 }
 
-std::vector<std::int64_t> Vocabulary::encode(std::string_view text, std::string_view what) const {
-  std::vector<std::int64_t> ids;
+std::vector<Index> Vocabulary::encode(std::string_view text, std::string_view what) const {
+  std::vector<Index> ids;
   const auto add = [&](const std::string& symbol) {
     const auto id = find(symbol);
     if (!id && unit_ == Unit::kWord)
@@ -85,9 +85,9 @@ std::vector<std::int64_t> Vocabulary::encode(std::string_view text, std::string_
   return ids;
 }
 
-std::string Vocabulary::decode(std::span<const std::int64_t> ids) const {
+std::string Vocabulary::decode(std::span<const Index> ids) const {
   std::string text;
-  for (const std::int64_t id : ids) {
+  for (const Index id : ids) {
     check<ValueError>(id >= 0 && id < size(), "decode", "token ", id, " is not in [0, ", size(),
                       ")");
     text += symbols_[std::size_t(id)];
@@ -95,11 +95,11 @@ std::string Vocabulary::decode(std::span<const std::int64_t> ids) const {
   return text;
 }
 
-std::string Vocabulary::label(std::int64_t id) const { return printable(decode({&id, 1})); }
+std::string Vocabulary::label(Index id) const { return printable(decode({&id, 1})); }
 
-std::vector<std::string> Vocabulary::labels(std::span<const std::int64_t> ids) const {
+std::vector<std::string> Vocabulary::labels(std::span<const Index> ids) const {
   std::vector<std::string> all;
-  for (const std::int64_t id : ids) all.push_back(label(id));
+  for (const Index id : ids) all.push_back(label(id));
   return all;
 }
 

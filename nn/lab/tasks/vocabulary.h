@@ -2,7 +2,6 @@
 // read and generated tokens printed even if the training text no longer exists.
 #pragma once
 
-#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
@@ -67,16 +66,16 @@ class Vocabulary {
   static Vocabulary of(std::string_view symbols);
   /// Returns the first n letters of a-z A-Z, n <= 52, and then `special` (BOS or a separator), if
   /// it is not empty.
-  static Vocabulary letters(std::int64_t n, const std::string& special);
+  static Vocabulary letters(Index n, const std::string& special);
 
   /// Returns the number of tokens.
-  std::int64_t size() const { return std::int64_t(symbols_.size()); }
+  Index size() const { return Index(symbols_.size()); }
   /// Returns the unit of text that one token stands for.
   Unit unit() const { return unit_; }
   /// Returns the symbols in the order of their ids.
   const std::vector<std::string>& symbols() const { return symbols_; }
   /// Returns the id of a symbol, or no value if the symbol is not in the vocabulary.
-  std::optional<std::int64_t> find(const std::string& symbol) const;
+  std::optional<Index> find(const std::string& symbol) const;
   /// Returns true if the two vocabularies have equal symbols in equal order. Does not compare
   /// units.
   bool operator==(const Vocabulary& other) const { return symbols_ == other.symbols_; }
@@ -84,19 +83,19 @@ class Vocabulary {
   /// Returns the token ids of a UTF-8 text. Throws ValueError if a character or word of the text is
   /// not in the vocabulary, or if the text is not valid UTF-8. The message begins with `what`. It
   /// contains the unknown character or word, or the offset of the invalid byte.
-  std::vector<std::int64_t> encode(std::string_view text, std::string_view what = "encode") const;
+  std::vector<Index> encode(std::string_view text, std::string_view what = "encode") const;
   /// Returns the vocabulary of the first n symbols.
-  Vocabulary first(std::int64_t n) const {
+  Vocabulary first(Index n) const {
     return Vocabulary({symbols_.begin(), symbols_.begin() + n}, unit_);
   }
   /// Returns the text that the token ids stand for. Throws ValueError if an id is negative or not
   /// below size().
-  std::string decode(std::span<const std::int64_t> ids) const;
+  std::string decode(std::span<const Index> ids) const;
   /// Returns the symbol of one id as an axis label, with escapes such as `\n` for a newline. Throws
   /// ValueError if the id is negative or not below size().
-  std::string label(std::int64_t id) const;
+  std::string label(Index id) const;
   /// Returns label(id) of each of the ids, in their order. Throws the errors of label().
-  std::vector<std::string> labels(std::span<const std::int64_t> ids) const;
+  std::vector<std::string> labels(std::span<const Index> ids) const;
   /// Returns a short list of the symbols, such as "a-z A-F ^". A longer list ends after about 200
   /// bytes.
   std::string summary() const;
@@ -107,7 +106,7 @@ class Vocabulary {
 
   std::vector<std::string> symbols_;
   Unit unit_ = Unit::kChar;
-  std::unordered_map<std::string, std::int64_t> ids_;
+  std::unordered_map<std::string, Index> ids_;
 };
 
 }  // namespace heed::lab

@@ -255,7 +255,7 @@ void validate(const RunConfig& c) {
       throw ValueError(problem);
   check_model(c);
   for (const auto& [key, parts] :
-       {std::pair("`shards`", std::max<std::int64_t>(1, c.shards)), {"`accumulate`", c.accumulate}})
+       {std::pair("`shards`", std::max<Index>(1, c.shards)), {"`accumulate`", c.accumulate}})
     check<ValueError>(c.batch % parts == 0 && std::has_single_bit(std::uint64_t(parts)), key,
                       "needs a power of two that divides `batch` ", c.batch, ", at most ",
                       c.batch & -c.batch, ", got ", parts);
@@ -329,13 +329,13 @@ TextOptions text_options(const RunConfig& c) {
 }
 
 Schedule schedule(const RunConfig& c) {
-  const std::int64_t total = c.schedule_steps > 0 ? c.schedule_steps : c.steps;
+  const Index total = c.schedule_steps > 0 ? c.schedule_steps : c.steps;
   return {.decay = c.schedule,
           .lr = c.lr,
           .min_lr = c.min_lr,
           .warmup_steps = c.warmup,
           .total_steps = total,
-          .decay_steps = c.decay_steps > 0 ? c.decay_steps : std::max<std::int64_t>(1, total / 10)};
+          .decay_steps = c.decay_steps > 0 ? c.decay_steps : std::max<Index>(1, total / 10)};
 }
 
 }  // namespace heed::lab

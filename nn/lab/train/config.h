@@ -62,17 +62,17 @@ struct RunConfig {
   /// sets. It is a record: configurations of new runs cannot set it.
   std::string from_weights;
   // optimizer
-  std::int64_t batch = 32;  ///< sequences per step
+  Index batch = 32;  ///< sequences per step
   /// Parts of the batch whose gradients are summed (nn/lab/train/shards.h): a power of two that
   /// divides `batch`. resolve_shards() replaces 0 by a default.
-  std::int64_t shards = 0;
+  Index shards = 0;
   /// Must be a power of two. A process computes at most shards / accumulate shards at a time. This
   /// changes no bit of the results. In a new run, a value above `shards` raises `shards`.
-  std::int64_t accumulate = 1;
-  std::int64_t steps = 400;         ///< optimizer steps of the whole run; 0: only an evaluation
-  std::int64_t warmup = 20;         ///< steps of linear warm-up
-  std::int64_t schedule_steps = 0;  ///< step at which the schedule ends; 0: the last step
-  std::int64_t decay_steps = 0;     ///< steps of the decay of the schedule `wsd`; 0: a tenth of all
+  Index accumulate = 1;
+  Index steps = 400;         ///< optimizer steps of the whole run; 0: only an evaluation
+  Index warmup = 20;         ///< steps of linear warm-up
+  Index schedule_steps = 0;  ///< step at which the schedule ends; 0: the last step
+  Index decay_steps = 0;     ///< steps of the decay of the schedule `wsd`; 0: a tenth of all
   Decay schedule = Decay::kConstant;                ///< shape of the schedule after the warm-up
   OptimizerKind optimizer = OptimizerKind::kAdamW;  ///< update rule
   double lr = 3e-3;                                 ///< peak learning rate
@@ -85,16 +85,16 @@ struct RunConfig {
       0;  ///< applied to matrices only; decoupled for AdamW, added to the gradient for SGD
   double clip = 1;  ///< largest allowed global norm of the gradient; 0: no clipping
   // run
-  std::int64_t seed = 1;          ///< seed of initialization, data and dropout
-  std::int64_t eval_every = 50;   ///< steps between evaluations; 0: only at the end
-  std::int64_t eval_batch = 256;  ///< sequences in each evaluation during the run
+  std::int64_t seed = 1;   ///< seed of initialization, data and dropout
+  Index eval_every = 50;   ///< steps between evaluations; 0: only at the end
+  Index eval_batch = 256;  ///< sequences in each evaluation during the run
   /// Training sequences in each evaluation, if Task::holds_out(); 0: none.
-  std::int64_t eval_train = 512;
-  std::int64_t save_every = 0;    ///< steps between checkpoints of the weights; 0: no checkpoints
-  std::int64_t sample_every = 0;  ///< steps between continuations that are printed; 0: none
+  Index eval_train = 512;
+  Index save_every = 0;    ///< steps between checkpoints of the weights; 0: no checkpoints
+  Index sample_every = 0;  ///< steps between continuations that are printed; 0: none
   // conditions that end the run before its last step
   /// The run ends after this number of evaluations in a row without a lower loss; 0: never.
-  std::int64_t patience = 0;
+  Index patience = 0;
   double target_loss = 0;  ///< the run ends at an eval_loss of at most this, nats; 0: never
   /// Not a setting: if an earlier version trained the run with an option that heed no longer has,
   /// the error of Trainer's constructor. If it is empty, there is none.
@@ -158,8 +158,7 @@ Schedule schedule(const RunConfig& config);
 /// Returns the model of a run for a task with `vocab` input tokens and `classes` output tokens. Its
 /// initial weights are drawn from `g` as config.init states.
 /// Throws ValueError if the weights need more memory than is available.
-Transformer make_model(const RunConfig& config, std::int64_t vocab, std::int64_t classes,
-                       Generator& g);
+Transformer make_model(const RunConfig& config, Index vocab, Index classes, Generator& g);
 
 }  // namespace heed::lab
 

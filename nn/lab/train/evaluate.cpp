@@ -24,9 +24,9 @@ struct Sums {
     double targets, gap;  // number of targets; mean loss minus optimal loss
   };
   double loss = 0, optimal = 0;
-  std::int64_t sequences = 0, right = 0, counted = 0;
+  Index sequences = 0, right = 0, counted = 0;
   std::vector<double> position_loss, position_optimal;
-  std::vector<std::int64_t> position_targets;
+  std::vector<Index> position_targets;
   std::vector<Row> rows;  // one per sequence that has targets
   std::map<std::string, double> references;
   bool knows_optimal = true, knows_positions = true;
@@ -49,10 +49,10 @@ void Sums::add(const Batch& batch, const Tensor& logits) {
   position_loss.resize(length), position_targets.resize(length), position_optimal.resize(length);
   knows_positions = knows_positions && batch.position_optimal.size() == losses.size();
   knows_optimal = knows_optimal && batch.optimal.size() == batch_size;
-  sequences += std::int64_t(batch_size);
+  sequences += Index(batch_size);
   for (std::size_t b = 0; b < batch_size; ++b) {
     double row_loss = 0, row_targets = 0;
-    std::int64_t row_counted = 0, row_right = 0;
+    Index row_counted = 0, row_right = 0;
     for (std::size_t t = 0; t < length; ++t) {
       const std::size_t i = b * length + t;
       if (targets[i] == kIgnored) continue;
@@ -82,7 +82,7 @@ Evaluation Sums::means() const {
   for (const Row& row : rows) n += row.targets;
   Evaluation e;
   e.sequences = sequences;
-  e.tokens = std::int64_t(n);
+  e.tokens = Index(n);
   e.loss = loss / n;
   e.text = text_quality(loss, text);
   if (knows_optimal) e.optimal = optimal / n;
@@ -117,13 +117,13 @@ std::string trouble_in(const Transformer& model, const Batch& batch) {
 // Evaluates the model on `total` sequences. batch(first, count) returns some of them, and is called
 // in their order.
 template <class F>
-Evaluation evaluate_parts(const Transformer& model, const TaskInfo& info, std::int64_t total,
-                          F batch, const ProgressCallback& progress) {
+Evaluation evaluate_parts(const Transformer& model, const TaskInfo& info, Index total, F batch,
+                          const ProgressCallback& progress) {
   const NoGrad guard;
-  const std::int64_t chunk = evaluation_chunk(model, info);
+  const Index chunk = evaluation_chunk(model, info);
   Sums sums(info);
   std::string trouble;
-  for (std::int64_t first = 0; first < total; first += chunk) {
+  for (Index first = 0; first < total; first += chunk) {
     if (progress) progress(first, total);
     const Batch part = batch(first, std::min(chunk, total - first));
     sums.add(part, model(part.inputs));
@@ -136,7 +136,7 @@ Evaluation evaluate_parts(const Transformer& model, const TaskInfo& info, std::i
 
 }  // namespace
 
-void TextSize::add(const Vocabulary& vocabulary, std::int64_t id) {
+void TextSize::add(const Vocabulary& vocabulary, Index id) {
   const std::string& symbol = vocabulary.symbols()[std::size_t(id)];
   ++tokens;
   bytes += std::ssize(symbol);
@@ -170,42 +170,40 @@ std::string leak_text(const Evaluation& e) {
 // Limits the memory of a forward pass: the scores of one layer and the logits, in float64 and with
 // up to two copies, take at most about 256 MB. The loss of a sequence does not depend on the number
 // of sequences in its forward pass.
-std::int64_t evaluation_chunk(const Transformer& model, const TaskInfo& info) {
+Index evaluation_chunk(const Transformer& model, const TaskInfo& info) {
   constexpr double kBytes = 256e6, kMost = 64;
   const auto T = double(info.context);
   const double each =
       3 * 8 * T * (T * double(model.options.attention.heads) + double(info.classes));
-  return std::int64_t(std::clamp(kBytes / each, 1.0, kMost));
+  return Index(std::clamp(kBytes / each, 1.0, kMost));
 }
 
-std::int64_t final_evaluation_size(const Task& task) {
-  constexpr std::int64_t kMostPositions = 1'000'000;
-  const std::int64_t most = std::max<std::int64_t>(1, kMostPositions / task.info().context);
+Index final_evaluation_size(const Task& task) {
+  constexpr Index kMostPositions = 1'000'000;
+  const Index most = std::max<Index>(1, kMostPositions / task.info().context);
   return std::min(most, task.evaluation_size());
 }
 
-Evaluation evaluate(const Transformer& model, const Task& task, std::int64_t sequences,
+Evaluation evaluate(const Transformer& model, const Task& task, Index sequences,
                     const ProgressCallback& progress) {
-  const std::int64_t total =
+  const Index total =
       sequences > 0 ? std::min(sequences, task.evaluation_size()) : final_evaluation_size(task);
   task.prepare_evaluation([&] {
     if (progress) progress(0, 0);
   });
-  const auto part = [&](std::int64_t first, std::int64_t count) {
-    return task.evaluation(first, count);
-  };
+  const auto part = [&](Index first, Index count) { return task.evaluation(first, count); };
   return evaluate_parts(model, task.info(), total, part, progress);
 }
 
-Evaluation evaluate_training(const Transformer& model, const Task& task, std::int64_t sequences,
+Evaluation evaluate_training(const Transformer& model, const Task& task, Index sequences,
                              const ProgressCallback& progress) {
   constexpr std::uint32_t kSeed = 0x7EA15EED;
   Generator g(kSeed);
-  const std::int64_t size = task.training_size(), total = std::min(sequences, size);
+  const Index size = task.training_size(), total = std::min(sequences, size);
   // If the number of training sequences is known, one call returns distinct ones.
-  const bool known = size < std::numeric_limits<std::int64_t>::max();
+  const bool known = size < std::numeric_limits<Index>::max();
   const Batch all = known ? task.sample(total, g) : Batch{};
-  const auto part = [&](std::int64_t first, std::int64_t count) {
+  const auto part = [&](Index first, Index count) {
     if (!known) return task.sample(count, g);
     Batch some;
     for (const auto tensor : {&Batch::inputs, &Batch::targets, &Batch::counted})

@@ -16,11 +16,11 @@ namespace heed::lab {
 
 /// Sizes of predicted tokens as text.
 struct TextSize {
-  std::int64_t tokens = 0;      ///< number of tokens
-  std::int64_t characters = 0;  ///< code points; newlines count
-  std::int64_t bytes = 0;       ///< bytes of UTF-8
+  Index tokens = 0;        ///< number of tokens
+  Index characters = 0;    ///< code points; newlines count
+  std::int64_t bytes = 0;  ///< bytes of UTF-8
   /// Adds one token.
-  void add(const Vocabulary& vocabulary, std::int64_t id);
+  void add(const Vocabulary& vocabulary, Index id);
 };
 
 /// Quality of the predictions of a text. Unlike a loss in nats per token, bits per character or per
@@ -50,8 +50,8 @@ struct Evaluation {
   std::vector<std::pair<std::string, double>> references;
   std::vector<double> position_loss;     ///< mean loss at each position; NaN if it has no targets
   std::vector<double> position_optimal;  ///< optimal loss at each position; empty if unknown
-  std::int64_t sequences = 0;            ///< number of sequences that were evaluated
-  std::int64_t tokens = 0;               ///< number of targets that were evaluated
+  Index sequences = 0;                   ///< number of sequences that were evaluated
+  Index tokens = 0;                      ///< number of targets that were evaluated
   TextQuality text = {};                 ///< values of a task on a text; all are none for others
   /// If the loss is not finite: a text with the first op whose result is not finite although all
   /// its inputs are finite.
@@ -65,11 +65,11 @@ bool leaks(const Evaluation& e);
 std::string leak_text(const Evaluation& e);
 
 /// Returns the number of sequences in each forward pass of evaluate().
-std::int64_t evaluation_chunk(const Transformer& model, const TaskInfo& info);
+Index evaluation_chunk(const Transformer& model, const TaskInfo& info);
 
 /// Returns the number of sequences in the final evaluation of a run: the whole evaluation set, but
 /// at most as many sequences as have 1,000,000 positions in total. A long text can have more.
-std::int64_t final_evaluation_size(const Task& task);
+Index final_evaluation_size(const Task& task);
 
 /// Evaluates the model, without dropout, on the first `sequences` sequences of the task's
 /// evaluation set. If `sequences` is 0, uses final_evaluation_size() sequences, as at the end of a
@@ -77,20 +77,20 @@ std::int64_t final_evaluation_size(const Task& task);
 /// so that evaluating more or less often does not change the run. `progress` receives the number of
 /// sequences done and their total. While the task prepares its evaluation set, for example counts
 /// the bigrams of a text, `progress` receives (0, 0).
-Evaluation evaluate(const Transformer& model, const Task& task, std::int64_t sequences = 0,
+Evaluation evaluate(const Transformer& model, const Task& task, Index sequences = 0,
                     const ProgressCallback& progress = {});
 
 /// Evaluates the model, without dropout, on `sequences` training sequences, or on all if the task
 /// has fewer. They are drawn with a fixed seed, so that they are the same in each evaluation of a
 /// run. If the loss is below that of evaluate(), the model memorizes. Loss, accuracy, sequences and
 /// tokens of the result are set. `progress` is called as by evaluate().
-Evaluation evaluate_training(const Transformer& model, const Task& task, std::int64_t sequences,
+Evaluation evaluate_training(const Transformer& model, const Task& task, Index sequences,
                              const ProgressCallback& progress = {});
 
 /// Prediction of a token from the tokens before it.
 struct TokenScore {
   double log_probability = 0;  ///< natural logarithm of the probability
-  std::int64_t rank = 1;       ///< 1 + number of tokens with a larger logit
+  Index rank = 1;              ///< 1 + number of tokens with a larger logit
 };
 /// Returns the score of each token of a sequence, whose `ids` have shape [1, T]. The first token
 /// and tokens that the model never predicts, such as BOS, have none. Throws NumericError if a logit

@@ -10,7 +10,7 @@ namespace heed::lab {
 
 using namespace autograd;
 
-std::int64_t sample_token(const Tensor& logits, const SampleOptions& o, Generator& g) {
+Index sample_token(const Tensor& logits, const SampleOptions& o, Generator& g) {
   check<ValueError>(o.temperature > 0 && std::isfinite(o.temperature), "temperature",
                     "needs a finite number above 0, got ", o.temperature,
                     "; for the most likely token use greedy");
@@ -52,31 +52,31 @@ namespace {
 // The generated texts, which all have the same length, with their cached keys and values.
 class Texts {
  public:
-  Texts(const Transformer& model, const std::vector<std::int64_t>& prompt, std::int64_t count)
+  Texts(const Transformer& model, const std::vector<Index>& prompt, Index count)
       : model_(model), texts_(std::size_t(count), prompt), cache_(model.cache(count)) {}
 
-  std::vector<std::int64_t>& operator[](std::size_t i) { return texts_[i]; }
+  std::vector<Index>& operator[](std::size_t i) { return texts_[i]; }
 
   /// Returns the logits of the next tokens, of shape [count, classes].
   Tensor logits() {
-    const std::int64_t context = model_.options.context, total = std::ssize(texts_[0]);
+    const Index context = model_.options.context, total = std::ssize(texts_[0]);
     if (total > context) return last_logits(total - context, context, nullptr);
     return last_logits(cache_.length(), total - cache_.length(), &cache_);
   }
 
  private:
-  Tensor last_logits(std::int64_t from, std::int64_t n, KVCache* cache) const {
-    std::vector<std::int64_t> fresh;
+  Tensor last_logits(Index from, Index n, KVCache* cache) const {
+    std::vector<Index> fresh;
     for (const auto& text : texts_)
       fresh.insert(fresh.end(), text.begin() + from, text.begin() + from + n);
     const Tensor ids = from_data(fresh, {std::ssize(texts_), n});
     ForwardContext ctx{.cache = cache};
-    if (n > 1) ctx.logits_at = from_data(std::vector<std::int64_t>{n - 1}, {1});
+    if (n > 1) ctx.logits_at = from_data(std::vector<Index>{n - 1}, {1});
     return flatten(model_.forward(ids, ctx), 1);  // [count, 1, classes] -> [count, classes]
   }
 
   const Transformer& model_;
-  std::vector<std::vector<std::int64_t>> texts_;
+  std::vector<std::vector<Index>> texts_;
   KVCache cache_;
 };
 
@@ -87,34 +87,31 @@ Generator sample_stream(std::int64_t seed, std::int64_t sample) {
                      : stream_of(mix(std::uint64_t(seed)) + std::uint64_t(sample));
 }
 
-void generate_samples(const Transformer& model, const std::vector<std::int64_t>& ids,
-                      std::int64_t n, const SampleOptions& options, std::span<Generator> streams,
-                      const std::function<bool(std::int64_t, std::int64_t)>& emit) {
+void generate_samples(const Transformer& model, const std::vector<Index>& ids, Index n,
+                      const SampleOptions& options, std::span<Generator> streams,
+                      const std::function<bool(Index, Index)>& emit) {
   check<ValueError>(!ids.empty(), "generate", "needs at least one token to start from");
   check<ValueError>(!streams.empty(), "generate", "needs at least one stream of random numbers");
   const NoGrad guard;
   Texts texts(model, ids, std::ssize(streams));
   std::vector<bool> ended(streams.size());
-  for (std::int64_t i = 0; i < n && !std::all_of(ended.begin(), ended.end(), std::identity());
-       ++i) {
+  for (Index i = 0; i < n && !std::all_of(ended.begin(), ended.end(), std::identity()); ++i) {
     const Tensor logits = texts.logits();
     for (std::size_t s = 0; s < streams.size(); ++s) {
       if (ended[s]) {  // the sample stays in the batch, but its tokens are not used
         texts[s].push_back(texts[s].back());
         continue;
       }
-      const std::int64_t id = sample_token(select(logits, 0, std::int64_t(s)), options, streams[s]);
+      const Index id = sample_token(select(logits, 0, Index(s)), options, streams[s]);
       texts[s].push_back(id);
-      ended[s] = !emit(std::int64_t(s), id);
+      ended[s] = !emit(Index(s), id);
     }
   }
 }
 
-void generate(const Transformer& model, const std::vector<std::int64_t>& ids, std::int64_t n,
-              const SampleOptions& options, Generator& g,
-              const std::function<bool(std::int64_t)>& emit) {
-  generate_samples(model, ids, n, options, {&g, 1},
-                   [&](std::int64_t, std::int64_t id) { return emit(id); });
+void generate(const Transformer& model, const std::vector<Index>& ids, Index n,
+              const SampleOptions& options, Generator& g, const std::function<bool(Index)>& emit) {
+  generate_samples(model, ids, n, options, {&g, 1}, [&](Index, Index id) { return emit(id); });
 }
 
 }  // namespace heed::lab

@@ -13,7 +13,7 @@ namespace heed::lab {
 /// Options for the choice of the next token.
 struct SampleOptions {
   double temperature = 1;  ///< positive number by which the logits are divided
-  std::int64_t top_k = 0;  ///< k: only the k most likely tokens are sampled; 0: all tokens
+  Index top_k = 0;         ///< k: only the k most likely tokens are sampled; 0: all tokens
   /// Only tokens of the smallest set of most likely tokens whose probabilities sum to at least
   /// top_p are sampled. Must be above 0 and at most 1.
   double top_p = 1;
@@ -22,7 +22,7 @@ struct SampleOptions {
 
 /// Draws a token from logits of shape [classes]. Throws ValueError if an option is out of range,
 /// and NumericError that names the first logit that is not finite.
-std::int64_t sample_token(const Tensor& logits, const SampleOptions& options, Generator& g);
+Index sample_token(const Tensor& logits, const SampleOptions& options, Generator& g);
 
 /// Returns the random stream of the sample with number `sample`, from 0. The stream of sample 0 is
 /// Generator(seed).
@@ -36,14 +36,14 @@ Generator sample_stream(std::int64_t seed, std::int64_t sample);
 /// layer on they depend on tokens before the last `context` tokens. Throws ValueError if `ids` or
 /// `streams` are empty, or if an option is out of range. Throws NumericError if a logit is not
 /// finite.
-void generate_samples(const Transformer& model, const std::vector<std::int64_t>& ids,
-                      std::int64_t n, const SampleOptions& options, std::span<Generator> streams,
-                      const std::function<bool(std::int64_t sample, std::int64_t id)>& emit);
+void generate_samples(const Transformer& model, const std::vector<Index>& ids, Index n,
+                      const SampleOptions& options, std::span<Generator> streams,
+                      const std::function<bool(Index sample, Index id)>& emit);
 
 /// Generates one sample. Calls emit(id) after each token; if emit returns false, the sample ends.
 /// Throws the errors of generate_samples().
-void generate(const Transformer& model, const std::vector<std::int64_t>& ids, std::int64_t n,
+void generate(const Transformer& model, const std::vector<Index>& ids, Index n,
               const SampleOptions& options, Generator& g,
-              const std::function<bool(std::int64_t id)>& emit);
+              const std::function<bool(Index id)>& emit);
 
 }  // namespace heed::lab

@@ -43,8 +43,8 @@ void remove_wrappers(std::vector<NamedTensor>& tensors) {
 
 // Returns the number of layers, from names such as "transformer.h.3.ln_1.weight" and
 // "blocks.3.ln1.w".
-std::int64_t count_layers(const SafeTensors& file) {
-  std::int64_t layers = 0;
+Index count_layers(const SafeTensors& file) {
+  Index layers = 0;
   for (const NamedTensor& t : file.tensors)
     for (const std::string& part : split(t.name, '.'))
       layers = std::max(layers, parse_number<std::int64_t>(part).value_or(-1) + 1);
@@ -54,7 +54,7 @@ std::int64_t count_layers(const SafeTensors& file) {
 // Returns the settings that the tensors of a file show, with their values as text.
 std::vector<std::pair<const char*, std::string>> shown_settings(const SafeTensors& file,
                                                                 WeightNames names) {
-  const std::int64_t layers = count_layers(file);
+  const Index layers = count_layers(file);
   const std::string block = fmt::format("blocks.{}.", layers - 1);
   const auto find = [&](const std::string& name) { return find_named(file, name, names); };
   const auto has = [&](const std::string& name) { return find(block + name).defined(); };

@@ -36,7 +36,7 @@ void draw_all(const Transformer& model, const RunConfig& c, Generator& g) {
 
 }  // namespace
 
-Transformer make_model(const RunConfig& c, std::int64_t vocab, std::int64_t classes, Generator& g) {
+Transformer make_model(const RunConfig& c, Index vocab, Index classes, Generator& g) {
   check<ValueError>(!c.model.tied || vocab == classes, "`tied`", "the model reads ", vocab,
                     " tokens and predicts ", classes,
                     " (without those that begin or separate sequences), so that the output layer "

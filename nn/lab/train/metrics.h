@@ -2,7 +2,6 @@
 // nn/lab/run/snapshot_file.h writes it as CSV.
 #pragma once
 
-#include <cstdint>
 #include <limits>
 #include <string_view>
 
@@ -30,7 +29,7 @@ inline bool is_of_evaluation(const MetricsColumn& column) {
 struct MetricsRow {
   static constexpr double kNone = std::numeric_limits<double>::quiet_NaN();  ///< missing value
 
-  std::int64_t step = 0;         ///< number of steps done
+  Index step = 0;                ///< number of steps done
   double loss = kNone;           ///< loss of the step's batch, nats per target
   double lr = kNone;             ///< learning rate of the step
   double grad_norm = kNone;      ///< global norm of the gradient before clipping

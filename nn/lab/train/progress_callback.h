@@ -1,7 +1,6 @@
 // Callback that reports the progress of long work.
 #pragma once
 
-#include <cstdint>
 #include <functional>
 
 #include "nn/lab/names.h"
@@ -10,6 +9,6 @@ namespace heed::lab {
 
 /// Progress callback: receives the units of work done and their total. It may throw to cancel the
 /// work.
-using ProgressCallback = std::function<void(std::int64_t done, std::int64_t total)>;
+using ProgressCallback = std::function<void(Index done, Index total)>;
 
 }  // namespace heed::lab

@@ -18,8 +18,8 @@ using namespace autograd;
 
 namespace {
 
-constexpr std::size_t kLine = 64;         // alignment in bytes of the gradients in the buffers
-constexpr std::int64_t kGrain = 1 << 16;  // numbers that a thread adds at a time
+constexpr std::size_t kLine = 64;  // alignment in bytes of the gradients in the buffers
+constexpr Index kGrain = 1 << 16;  // numbers that a thread adds at a time
 
 struct Header {
   std::uint64_t status;
@@ -48,7 +48,7 @@ RankSession::RankSession(RankTransport& transport) : transport_(transport) {
   check_size(transport.size);
 }
 
-void RankSession::check_size(int ranks, std::int64_t shards) {
+void RankSession::check_size(int ranks, Index shards) {
   check<ValueError>(std::has_single_bit(unsigned(ranks)), "`shards`", ranks,
                     " processes cannot share the shards of a batch; the number of processes must "
                     "be a power of two and at most the number of shards");
@@ -173,8 +173,8 @@ std::uint64_t RankSession::sum_gradients(ShardGradients& sum, std::uint64_t stat
     dispatch_floating(parameters_[0].tensor.dtype(), "ranks", [&]<class T> {
       auto* to = reinterpret_cast<T*>(mine_.data() + gradients_begin_);
       const auto* from = reinterpret_cast<const T*>(theirs_.data() + gradients_begin_);
-      const auto n = std::int64_t((mine_.size() - gradients_begin_) / sizeof(T));
-      parallel_for(n, kGrain, [&](std::int64_t begin, std::int64_t end) {
+      const auto n = Index((mine_.size() - gradients_begin_) / sizeof(T));
+      parallel_for(n, kGrain, [&](Index begin, Index end) {
         kernels::add_into(to + begin, from + begin, end - begin);
       });
     });

@@ -64,7 +64,7 @@ class RankSession {
   explicit RankSession(RankTransport& transport);
   /// Throws ValueError unless `ranks` is a power of two and at most `shards`, the number of shards
   /// of a batch. 0 means that it is not known yet.
-  static void check_size(int ranks, std::int64_t shards = 0);
+  static void check_size(int ranks, Index shards = 0);
   /// Returns the number of this rank, from 0.
   int rank() const { return transport_.rank; }
   /// Returns the number of ranks.

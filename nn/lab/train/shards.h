@@ -39,20 +39,20 @@ struct ShardGradients {
 /// Smaller shards would make a step on one thread more than a few percent slower: each shard has a
 /// fixed cost, reads all weights and writes all gradients. If config.shards is below
 /// config.accumulate, raises it to config.accumulate. `vocab` and `classes` are those of the task.
-void resolve_shards(RunConfig& config, std::int64_t vocab, std::int64_t classes);
+void resolve_shards(RunConfig& config, Index vocab, Index classes);
 
 /// Returns true if a shard has at least 100 million operations, counted as above (about 2 ms of one
 /// core). Several threads may then share the ops of one shard, if there are more threads than
 /// shards. A smaller shard gets one thread: on a machine whose cores communicate slowly, sharing
 /// made a step of the preset micro take 1.4 times as long.
-bool shards_need_teams(const RunConfig& config, std::int64_t vocab, std::int64_t classes);
+bool shards_need_teams(const RunConfig& config, Index vocab, Index classes);
 
 /// Returns the number of threads that compute `own` shards side by side: the largest power of two,
 /// at most `own`, num_threads() and shards / accumulate, for which these threads need at most a
 /// quarter of `free_bytes`. At least 1. Each thread needs shard_bytes() for its shard, and the
 /// bytes of the weights for each of log2(own / threads) partial sums.
-std::int64_t shards_side_by_side(const RunConfig& config, std::int64_t vocab, std::int64_t classes,
-                                 std::int64_t own, double free_bytes);
+Index shards_side_by_side(const RunConfig& config, Index vocab, Index classes, Index own,
+                          double free_bytes);
 
 /// Returns the random stream for the dropout of shard `shard` in step `step`. It depends only on
 /// the three arguments.
@@ -83,11 +83,11 @@ class Shards {
   /// computes all shards, because an observer sees only the ops of its thread. Throws ValueError
   /// unless config.shards divides the number of sequences, and the error of a shard.
   std::optional<double> set_gradients(Transformer& model, const Batch& batch,
-                                      const RunConfig& config, std::int64_t step,
-                                      Generator& dropout, RankSession* ranks = nullptr);
+                                      const RunConfig& config, Index step, Generator& dropout,
+                                      RankSession* ranks = nullptr);
 
  private:
-  void add_groups(std::int64_t groups);
+  void add_groups(Index groups);
   // State of one group of threads. The memory pool has a cache for each thread, so memory is reused
   // best if the thread that allocated it also frees it. Therefore `sum` is kept until the next
   // call, in which usually the same thread replaces it.

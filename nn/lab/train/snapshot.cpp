@@ -19,7 +19,7 @@ std::vector<NamedTensor> Snapshot::part(std::string_view prefix) const {
   return found;
 }
 
-std::pair<std::string_view, std::int64_t> Snapshot::best() const {
+std::pair<std::string_view, Index> Snapshot::best() const {
   const bool last_is_best =
       last_evaluation && last_evaluation->eval_loss < best_loss.value_or(HUGE_VAL);
   if (last_is_best) return {"model.", step};

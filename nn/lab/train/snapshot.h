@@ -24,15 +24,15 @@ inline constexpr const char* kConfigKey = "config";
 
 /// Everything that determines the remaining steps of a run and the contents of its files.
 struct Snapshot {
-  RunConfig config;       ///< configuration of the run
-  std::int64_t step = 0;  ///< number of steps done
+  RunConfig config;  ///< configuration of the run
+  Index step = 0;    ///< number of steps done
   /// Tensors named "model.NAME", "optimizer.NAME" and, after the first evaluation, "best.NAME".
   /// Trainer::snapshot() returns tensors that share the trainer's memory, so that the next step
   /// changes them.
   std::vector<NamedTensor> tensors = {};
   std::vector<MetricsRow> history = {};          ///< Trainer::history()
   std::optional<double> best_loss = {};          ///< lowest finite eval_loss, if any
-  std::int64_t best_step = 0;                    ///< step at which `best_loss` was measured
+  Index best_step = 0;                           ///< step at which `best_loss` was measured
   std::string data_stream = {};                  ///< Generator::state() of the stream of batches
   std::string dropout_stream = {};               ///< Generator::state() of the stream of dropout
   std::map<std::string, std::string> data = {};  ///< entries of TaskInfo::data
@@ -50,7 +50,7 @@ struct Snapshot {
   std::vector<NamedTensor> part(std::string_view prefix) const;
   /// Returns the prefix with which part() returns the weights of the lowest eval_loss, and the step
   /// of these weights. Before the first evaluation, part() has no tensors with this prefix.
-  std::pair<std::string_view, std::int64_t> best() const;
+  std::pair<std::string_view, Index> best() const;
   /// Returns the history with `last_evaluation`.
   std::vector<MetricsRow> whole_history() const;
 };

@@ -34,7 +34,7 @@ void check_same_model(const Source& source, const RunConfig& config) {
 // Returns the number of each symbol in the vocabulary of the source. Throws ValueError if the
 // source lacks a symbol.
 Tensor rows_of(const Source& source, const Vocabulary& vocabulary) {
-  std::vector<std::int64_t> rows;
+  std::vector<Index> rows;
   for (const auto& symbol : vocabulary.symbols()) {
     const auto row = source.vocabulary.find(symbol);
     check<ValueError>(row.has_value(), "`from`", "the model of ", source.weights.path,
@@ -97,7 +97,7 @@ void copy_source(const Source& source, const RunConfig& config, const Vocabulary
   check_same_model(source, config);
   const Tensor rows = rows_of(source, vocabulary);
   // Replaces a tensor [theirs, ...] by its rows for the first `ours` symbols.
-  const auto select = [&](Tensor& x, std::int64_t theirs, std::int64_t ours) {
+  const auto select = [&](Tensor& x, Index theirs, Index ours) {
     if (x.rank() > 0 && x.size(0) == theirs) x = index_select(x, 0, slice(rows, 0, 0, ours));
   };
   SafeTensors weights{source.weights.path, source.weights.tensors};

@@ -16,9 +16,9 @@ struct Source {
   /// Configuration of the run, without the values that a resumed run may change (recipe_text()),
   /// and so without the path of its text.
   RunConfig config;
-  Vocabulary vocabulary;             ///< symbols that the model reads
-  std::int64_t classes = 0;          ///< the model predicts tokens 0 to classes - 1
-  std::optional<std::int64_t> step;  ///< step of the weights, if the file contains it
+  Vocabulary vocabulary;      ///< symbols that the model reads
+  Index classes = 0;          ///< the model predicts tokens 0 to classes - 1
+  std::optional<Index> step;  ///< step of the weights, if the file contains it
 
   /// Returns step and checksum of the weights for RunConfig::from_weights, such as "step 400,
   /// crc32c 0123abcd".

@@ -18,11 +18,11 @@ MeanError finite_mean_error(std::vector<double> values) {
   return mean_error(values);
 }
 
-std::map<std::int64_t, MeanError> mean_series(const std::vector<const StepSeries*>& series) {
-  std::map<std::int64_t, std::vector<double>> by_step;
+std::map<Index, MeanError> mean_series(const std::vector<const StepSeries*>& series) {
+  std::map<Index, std::vector<double>> by_step;
   for (const StepSeries* s : series)
     for (const auto& [step, value] : *s) by_step[step].push_back(value);
-  std::map<std::int64_t, MeanError> means;
+  std::map<Index, MeanError> means;
   for (const auto& [step, values] : by_step)
     if (values.size() == series.size()) means[step] = finite_mean_error(values);
   return means;

@@ -3,7 +3,6 @@
 
 #include <cmath>
 #include <cstddef>
-#include <cstdint>
 #include <map>
 #include <vector>
 
@@ -25,9 +24,9 @@ MeanError mean_error(const std::vector<double>& values);
 MeanError finite_mean_error(std::vector<double> values);
 
 /// Values of a quantity of one run, by step.
-using StepSeries = std::map<std::int64_t, double>;
+using StepSeries = std::map<Index, double>;
 
 /// Returns the mean over the finite values of all series, at each step that every series has.
-std::map<std::int64_t, MeanError> mean_series(const std::vector<const StepSeries*>& series);
+std::map<Index, MeanError> mean_series(const std::vector<const StepSeries*>& series);
 
 }  // namespace heed::lab

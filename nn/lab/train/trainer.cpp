@@ -34,10 +34,10 @@ Generator stream(std::int64_t seed, Stream which) {
 // returns more sequences than the training set has, and config.toml and tokens/s must state the
 // true number.
 void fit_batch(RunConfig& config, const Task& task) {
-  const std::int64_t all = task.training_size();
+  const Index all = task.training_size();
   if (config.batch <= all) return;
   config.batch = all;
-  const std::int64_t parts = std::max({std::int64_t(1), config.shards, config.accumulate});
+  const Index parts = std::max({Index(1), config.shards, config.accumulate});
   check<ValueError>(all % parts == 0, config.shards == parts ? "`shards`" : "`accumulate`", parts,
                     " does not divide ", all, ", the size of a batch of all training sequences of ",
                     task.info().name, "; give a smaller power of two");
@@ -51,7 +51,7 @@ Transformer model_to_train(RunConfig& config, const Task& task, bool is_new) {
   check<IoError>(is_new || config.accumulate <= config.shards, "`accumulate`", "is ",
                  config.accumulate, " in the configuration of a run of ", config.shards,
                  " shards; restore a value of at most that number");
-  const auto vocab = std::int64_t(task.info().vocabulary.size()), classes = task.info().classes;
+  const auto vocab = Index(task.info().vocabulary.size()), classes = task.info().classes;
   resolve_shards(config, vocab, classes);
   check_run_memory(config, vocab, classes);
   Transformer model = make_model(config, task);
@@ -98,7 +98,7 @@ Transformer make_model(const RunConfig& config, const Task& task) {
   const TaskInfo& info = task.info();
   check<ValueError>(info.context == config.model.context, "`context`", "needs ", info.context,
                     ", that of the task ", info.name, ", got ", config.model.context);
-  return make_model(config, std::int64_t(info.vocabulary.size()), info.classes, g);
+  return make_model(config, Index(info.vocabulary.size()), info.classes, g);
 }
 
 std::unique_ptr<Optimizer> make_optimizer(const RunConfig& c, const Transformer& model) {

@@ -92,9 +92,9 @@ class Trainer {
   /// that names the part of the snapshot that does not match, such as a text that has changed.
   static Trainer from(const Snapshot& snapshot, std::unique_ptr<Task> own = nullptr);
 
-  std::unique_ptr<Task> task;   ///< task of the run
-  Transformer model;            ///< model in training
-  std::int64_t steps_done = 0;  ///< optimizer steps taken so far
+  std::unique_ptr<Task> task;  ///< task of the run
+  Transformer model;           ///< model in training
+  Index steps_done = 0;        ///< optimizer steps taken so far
 
   /// Returns the names of the parameters whose gradient was missing, or zero everywhere, in the
   /// last step. Each call reads all elements of all gradients.
@@ -120,7 +120,7 @@ class Trainer {
   std::vector<MetricsRow> history_;
   std::optional<double> best_loss_;
   std::vector<NamedTensor> best_;
-  std::int64_t best_step_ = 0;
+  Index best_step_ = 0;
 };
 
 }  // namespace heed::lab

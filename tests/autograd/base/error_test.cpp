@@ -21,8 +21,8 @@ TEST_CASE("an error's text formats its parts as a stream does") {
   }
   std::ostringstream out;
   out << "op: " << text << view << "literal" << 'c' << true << -1 << 7u << std::size_t(8)
-      << std::int64_t{-9} << ~std::uint64_t{0} << Shape{2, 3} << Shape() << float32;
-  CHECK(error(text, view, "literal", 'c', true, -1, 7u, std::size_t(8), std::int64_t{-9},
+      << Index{-9} << ~std::uint64_t{0} << Shape{2, 3} << Shape() << float32;
+  CHECK(error(text, view, "literal", 'c', true, -1, 7u, std::size_t(8), Index{-9},
               ~std::uint64_t{0}, Shape{2, 3}, Shape(), float32) == out.str());
   CHECK_THROWS_WITH(heed::fail("op", "parts ", 1), "op: parts 1");
   CHECK_THROWS_AS(heed::fail<IoError>("op"), IoError);

@@ -20,16 +20,16 @@ using heed::autograd::testing::Threads;
 
 // Returns how often parallel_for() visits each index. If the bounds of a chunk differ from those
 // that parallel.h documents, the first entry is -1.
-std::vector<int> visits(std::int64_t n, std::int64_t grain) {
-  std::vector<std::atomic<int>> count(std::size_t(std::max<std::int64_t>(n, 1)));
+std::vector<int> visits(Index n, Index grain) {
+  std::vector<std::atomic<int>> count(std::size_t(std::max<Index>(n, 1)));
   std::atomic<bool> regular{true};
-  parallel_for(n, grain, [&](std::int64_t begin, std::int64_t end) {
-    const std::int64_t g = std::max<std::int64_t>(1, grain);
+  parallel_for(n, grain, [&](Index begin, Index end) {
+    const Index g = std::max<Index>(1, grain);
     if (begin % g != 0 || end != std::min(n, begin + g)) regular = false;
-    for (std::int64_t i = begin; i < end; ++i) ++count[std::size_t(i)];
+    for (Index i = begin; i < end; ++i) ++count[std::size_t(i)];
   });
   std::vector<int> out;
-  for (std::int64_t i = 0; i < n; ++i) out.push_back(count[std::size_t(i)]);
+  for (Index i = 0; i < n; ++i) out.push_back(count[std::size_t(i)]);
   if (!regular && n > 0) out[0] = -1;
   return out;
 }
@@ -38,14 +38,14 @@ TEST_CASE("parallel_for visits each index once, in chunks that do not depend on 
   for (const int threads : {1, 2, 3, 8}) {
     const Threads scope(threads);
     CHECK(num_threads() == threads);
-    for (const std::int64_t n : {0, 1, 2, 7, 100, 1001})
-      for (const std::int64_t grain : {-1, 0, 1, 2, 7, 100, 5000}) {
+    for (const Index n : {0, 1, 2, 7, 100, 1001})
+      for (const Index grain : {-1, 0, 1, 2, 7, 100, 5000}) {
         CAPTURE(threads, n, grain);
         CHECK(visits(n, grain) == std::vector<int>(std::size_t(n), 1));
       }
     for (int i = 0; i < 200; ++i) {
-      std::atomic<std::int64_t> total{0};
-      parallel_for(10, 1, [&](std::int64_t b, std::int64_t) { total += b; });
+      std::atomic<Index> total{0};
+      parallel_for(10, 1, [&](Index b, Index) { total += b; });
       REQUIRE(total == 45);
     }
   }
@@ -57,18 +57,18 @@ TEST_CASE("the teams of parallel_teams share the threads") {
     CAPTURE(teams, each);
     std::vector<std::atomic<int>> calls(static_cast<std::size_t>(teams));
     std::atomic<int> wrong = 0;
-    parallel_teams(teams, [&, teams = teams, each = each](std::int64_t team) {
+    parallel_teams(teams, [&, teams = teams, each = each](Index team) {
       wrong += num_threads() != each;
       for (int i = 0; i < 100; ++i) {
-        std::atomic<std::int64_t> sum = 0;
-        parallel_for(100, 1, [&](std::int64_t j, std::int64_t) {
+        std::atomic<Index> sum = 0;
+        parallel_for(100, 1, [&](Index j, Index) {
           wrong += num_threads() != 1 && each > 1;
           sum += j;
         });
         wrong += sum != 4950;
       }
       // A team cannot be divided into teams, unless it is the only team and has all threads.
-      parallel_teams(2, [&](std::int64_t) { wrong += num_threads() != (teams == 1 ? 4 : 1); });
+      parallel_teams(2, [&](Index) { wrong += num_threads() != (teams == 1 ? 4 : 1); });
       ++calls[std::size_t(team)];
     });
     CHECK(wrong == 0);
@@ -80,14 +80,14 @@ TEST_CASE("the teams of parallel_teams share the threads") {
 TEST_CASE("an error of a team reaches the caller, and the teams can work again") {
   const Threads scope(4);
   CHECK_THROWS_WITH(parallel_teams(2,
-                                   [](std::int64_t team) {
-                                     parallel_for(10, 1, [team](std::int64_t i, std::int64_t) {
+                                   [](Index team) {
+                                     parallel_for(10, 1, [team](Index i, Index) {
                                        if (team == 1 && i == 7) throw std::runtime_error("chunk 7");
                                      });
                                    }),
                     Contains("chunk 7"));
   std::atomic<int> threads = 0;
-  parallel_teams(2, [&](std::int64_t) { threads += num_threads(); });
+  parallel_teams(2, [&](Index) { threads += num_threads(); });
   CHECK(threads == 4);
 }
 
@@ -97,8 +97,8 @@ TEST_CASE("a loop of more chunks than a job can have, and jobs of fewer chunks t
   CHECK(visits(200'000, 1) == std::vector<int>(200'000, 1));
   CHECK(pool_jobs() - before == 4);  // 65535 chunks each
   for (int i = 0; i < 20'000; ++i) {
-    std::atomic<std::int64_t> total{0};
-    parallel_for(2 + i % 9, 1, [&](std::int64_t b, std::int64_t) { total += b + 1; });
+    std::atomic<Index> total{0};
+    parallel_for(2 + i % 9, 1, [&](Index b, Index) { total += b + 1; });
     REQUIRE(total == (2 + i % 9) * (3 + i % 9) / 2);
   }
 }
@@ -106,9 +106,7 @@ TEST_CASE("a loop of more chunks than a job can have, and jobs of fewer chunks t
 TEST_CASE("nested calls and concurrent calls run inline") {
   const Threads scope(3);
   std::atomic<int> inner{0};
-  parallel_for(20, 1, [&](std::int64_t, std::int64_t) {
-    parallel_for(30, 1, [&](std::int64_t, std::int64_t) { ++inner; });
-  });
+  parallel_for(20, 1, [&](Index, Index) { parallel_for(30, 1, [&](Index, Index) { ++inner; }); });
   CHECK(inner == 600);
   std::atomic<int> wrong{0};
   const auto work = [&] {
@@ -127,7 +125,7 @@ TEST_CASE("nested calls and concurrent calls run inline") {
 bool two_threads_meet() {
   std::atomic<bool> arrived[2] = {false, false};
   std::atomic<bool> late{false};
-  parallel_for(2, 1, [&](std::int64_t i, std::int64_t) {
+  parallel_for(2, 1, [&](Index i, Index) {
     arrived[i] = true;
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(200);
     while (!arrived[1 - i])
@@ -143,10 +141,10 @@ TEST_CASE("inside a chunk, there is one thread") {
   const Threads restore_at_end(3);
   std::atomic<int> wrong{0};
   for (int i = 0; i < 20; ++i) {
-    parallel_for(6, 1, [&](std::int64_t, std::int64_t) {
+    parallel_for(6, 1, [&](Index, Index) {
       const std::thread::id own = std::this_thread::get_id();
       wrong += num_threads() != 1;
-      parallel_for(4, 1, [&](std::int64_t, std::int64_t) {
+      parallel_for(4, 1, [&](Index, Index) {
         wrong += std::this_thread::get_id() != own || num_threads() != 1;
       });
       wrong += num_threads() != 1;
@@ -166,7 +164,7 @@ TEST_CASE("an exception of a chunk reaches the caller once, and the pool stays u
     const Threads scope(threads);
     for (int round = 0; round < 200; ++round) {
       std::atomic<int> running{0};
-      const auto chunk = [&](std::int64_t begin, std::int64_t) {
+      const auto chunk = [&](Index begin, Index) {
         ++running;
         if (begin % 3 == 1) {
           --running;
@@ -187,7 +185,7 @@ TEST_CASE("an exception of a chunk reaches the caller once, and the pool stays u
 
 TEST_CASE("after an error the pool is not busy, and the next call does not throw") {
   const Threads scope(2);
-  CHECK_THROWS_AS(parallel_for(4, 1, [](std::int64_t, std::int64_t) { throw 1; }), int);
+  CHECK_THROWS_AS(parallel_for(4, 1, [](Index, Index) { throw 1; }), int);
   CHECK(two_threads_meet());
 }
 
@@ -201,18 +199,17 @@ TEST_CASE("set_num_threads accepts 1 to 256 threads") {
 TEST_CASE("set_num_threads() inside a chunk is an error") {
   const Threads scope(3);
   const std::string error = "set_num_threads: cannot set 2 threads inside parallel_for()";
-  CHECK_THROWS_WITH(parallel_for(8, 1, [](std::int64_t, std::int64_t) { set_num_threads(2); }),
-                    Contains(error));
-  CHECK_THROWS_WITH(parallel_teams(3, [](std::int64_t) { set_num_threads(2); }), Contains(error));
+  CHECK_THROWS_WITH(parallel_for(8, 1, [](Index, Index) { set_num_threads(2); }), Contains(error));
+  CHECK_THROWS_WITH(parallel_teams(3, [](Index) { set_num_threads(2); }), Contains(error));
   CHECK(num_threads() == 3);
 }
 
 TEST_CASE("parallel_for accepts the largest range") {
-  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max(), kHalf = kMost / 2;
-  const std::set<std::pair<std::int64_t, std::int64_t>> chunks = {
+  constexpr Index kMost = std::numeric_limits<Index>::max(), kHalf = kMost / 2;
+  const std::set<std::pair<Index, Index>> chunks = {
       {0, kHalf}, {kHalf, 2 * kHalf}, {2 * kHalf, kMost}};
   std::atomic<int> right = 0;
-  parallel_for(kMost, kHalf, [&](std::int64_t begin, std::int64_t end) {
+  parallel_for(kMost, kHalf, [&](Index begin, Index end) {
     right += int(chunks.count({begin, end}));
   });
   CHECK(right == 3);

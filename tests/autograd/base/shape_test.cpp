@@ -5,7 +5,7 @@
 using namespace heed::autograd;
 
 TEST_CASE("a shape converts from a list of integers, one integer or a vector") {
-  const std::vector<std::int64_t> wide{2, 3};
+  const std::vector<Index> wide{2, 3};
   const std::vector<int> narrow{2, 3};
   CHECK(zeros(wide).shape() == Shape{2, 3});
   CHECK(zeros(narrow).shape() == Shape{2, 3});

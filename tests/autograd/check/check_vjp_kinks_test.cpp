@@ -29,7 +29,7 @@ TEST_CASE("a right gradient is not refused beside a kink, at any distance") {
     if (i % 10 == 0)
       CHECK(check_vjp<double>(forward, backward(1.001), {{x, x - gap}}).verdict == Verdict::kWrong);
   }
-  for (std::int64_t n = 3; n <= 16; ++n)
+  for (Index n = 3; n <= 16; ++n)
     for (std::uint64_t seed = 1; seed <= 20; ++seed) {
       CAPTURE(n, seed);
       CHECK(gradcheck([](Args t) { return max(t[0]); }, std::vector{full({n}, 0.7, float64)},
@@ -70,11 +70,11 @@ TEST_CASE("any number of entries may be on a kink, and a wrong entry is found am
       CAPTURE(right);
       CHECK(right.ok());
       CHECK(std::ssize(right.moved) == std::ranges::count(x, 0.0));
-      CHECK(right.checked() == std::int64_t(std::min<std::size_t>(n, 100)));
+      CHECK(right.checked() == Index(std::min<std::size_t>(n, 100)));
       for (const std::size_t wrong : {n / 2, n / 2 + 1}) {  // on a kink if `every` is 2, and not
         const CheckReport report = check(wrong);
         CHECK(report.verdict == Verdict::kWrong);
-        CHECK(report.worst().at == std::int64_t(wrong));
+        CHECK(report.worst().at == Index(wrong));
       }
       CHECK(gradcheck([](Args t) { return relu(t[0]); }, std::vector{from_data(x, {std::ssize(x)})})
                 .ok());

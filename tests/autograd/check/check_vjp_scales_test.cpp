@@ -121,7 +121,7 @@ TEST_CASE("functions that vary fast, or that rounding hides, get the right verdi
   check_both<float>({"in float", {-20}, in_float, sigmoid_of, twice, Verdict::kVacuous});
   // gradcheck also uses dual numbers, which are exact.
   const std::vector<Tensor> logits = {from_data(std::vector{40.0, 0.0}, {1, 2})};
-  const Tensor target = from_data(std::vector<std::int64_t>{0}, {1});
+  const Tensor target = from_data(std::vector<Index>{0}, {1});
   CHECK(gradcheck([](Args t) { return 1.0 - sigmoid(t[0]); }, logits).ok());
   CHECK(gradcheck([&](Args t) { return cross_entropy(t[0], target); }, logits).ok());
 }

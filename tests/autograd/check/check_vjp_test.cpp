@@ -251,7 +251,7 @@ TEMPLATE_TEST_CASE("one wrong entry of many is named if each output depends on a
       for (std::size_t k = 0; k < kEntries; ++k) x[0].push_back(T(1) + T(k * 37 % 1000) / T(1000));
       const CheckReport report = check_pair(sums, x, {.max_entries = 20});
       CHECK(report.verdict == Verdict::kWrong);
-      CHECK(report.worst().at == std::int64_t(wrong));
+      CHECK(report.worst().at == Index(wrong));
       CHECK(message_contains(report, "input 0 at [" + std::to_string(wrong) + "]: backward"));
       CHECK(calls < 6000);
     }

@@ -14,10 +14,10 @@ namespace {
 using Values = std::vector<double>;
 constexpr double kNoise = 1e-9;
 
-Values random_values(std::int64_t n, std::uint64_t seed) {
+Values random_values(Index n, std::uint64_t seed) {
   Generator random(seed);
   Values values;
-  for (std::int64_t k = 0; k < n; ++k) values.push_back(random.uniform_double() - 0.5);
+  for (Index k = 0; k < n; ++k) values.push_back(random.uniform_double() - 0.5);
   return values;
 }
 

@@ -47,14 +47,14 @@ Sample one(const std::string& name, Tensor (*f)(const Tensor&), const Tensor& x)
 Sample product(SampleGen& g, const Shape& a, const Shape& b) {
   return {"matmul", [](Args t) { return matmul(t[0], t[1]); }, {g.normal(a), g.normal(b)}};
 }
-Sample projection(SampleGen& g, std::int64_t rows, std::int64_t in, std::int64_t out) {
+Sample projection(SampleGen& g, Index rows, Index in, Index out) {
   return {"linear",
           [](Args t) { return linear(t[0], t[1], t[2]); },
           {g.normal({rows, in}), g.normal({out, in}), g.normal({out})}};
 }
-Sample attend(SampleGen& g, const Shape& lead, std::int64_t tq, std::int64_t tk, std::int64_t d,
+Sample attend(SampleGen& g, const Shape& lead, Index tq, Index tk, Index d,
               const AttentionOptions& options = {}, const Shape& bias = {}) {
-  const auto draw = [&](std::int64_t rows) {
+  const auto draw = [&](Index rows) {
     Shape shape = lead;
     shape.push_back(rows), shape.push_back(d);
     return g.normal(shape);
@@ -71,13 +71,13 @@ Sample attend(SampleGen& g, const Shape& lead, std::int64_t tq, std::int64_t tk,
           },
           inputs};
 }
-Sample entropy(SampleGen& g, std::int64_t rows, std::int64_t classes, double smoothing = 0.1) {
+Sample entropy(SampleGen& g, Index rows, Index classes, double smoothing = 0.1) {
   const Tensor targets = g.integers(0, classes, {rows});
   return {"cross_entropy",
           [=](Args t) { return cross_entropy(t[0], targets, {.label_smoothing = smoothing}); },
           {g.normal({rows, classes})}};
 }
-void add_norms(Samples& samples, SampleGen& g, std::int64_t rows, std::int64_t n) {
+void add_norms(Samples& samples, SampleGen& g, Index rows, Index n) {
   const Tensor x = g.normal({rows, n}), w = g.normal({n}), b = g.normal({n});
   const auto layer = [](Args t) { return layer_norm(t[0], t[1], t[2]); };
   samples.push_back({"layer_norm", layer, {x, w, b}});
@@ -110,8 +110,8 @@ void add_rows(Samples& samples, SampleGen& g, const Shape& shape) {
 TEST_CASE("rows of every tail agree with float64 on every target") {
   SampleGen g(31);
   Samples samples;
-  for (std::int64_t n = 1; n <= 33; n += kSanitized ? 8 : 1) {
-    for (const std::int64_t length : {n, n + 128}) {
+  for (Index n = 1; n <= 33; n += kSanitized ? 8 : 1) {
+    for (const Index length : {n, n + 128}) {
       add_functions(samples, g, {length});
       add_rows(samples, g, {3, length});
       for (const double smoothing : {0.0, 0.1, 1.0})
@@ -132,7 +132,7 @@ TEST_CASE("products, norms, sums and losses over a block or a chunk agree with f
   const heed::autograd::testing::Threads three(3);
   SampleGen g(32);
   Samples samples;
-  for (const std::int64_t k : {191, 192, 193, 383, 384, 385, 577})
+  for (const Index k : {191, 192, 193, 383, 384, 385, 577})
     samples.push_back(product(g, {13, k}, {k, 9}));
   samples.push_back(product(g, {101, 5}, {5, 37}));        // the right operand is packed
   samples.push_back(product(g, {300, 20}, {20, 40}));      // the rows are divided among threads

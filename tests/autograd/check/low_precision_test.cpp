@@ -54,7 +54,7 @@ struct Rows {
 // Returns the function of 4 rows. All results are changed and then rounded by `store`.
 CheckedFunction function_of(const Rows& rows, const Round& store, const Change& change) {
   CheckedFunction c;
-  c.inputs = c.outputs = {Shape{4, std::int64_t(rows.n)}};
+  c.inputs = c.outputs = {Shape{4, Index(rows.n)}};
   Generator random(7);
   while (c.x.size() < 4 * rows.n) c.x.push_back(kBrain.rounded(4 * random.uniform_double() - 2));
   const auto stored = [store](Values all) {

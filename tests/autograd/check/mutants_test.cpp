@@ -42,7 +42,7 @@ Tensor without_first(const Tensor& g, const Shape&) {
 
 Tensor without_last_row(const Tensor& g, const Shape&) {
   if (g.rank() == 0 || g.size(0) == 0) return g;
-  const std::int64_t last = g.size(0) - 1;
+  const Index last = g.size(0) - 1;
   return cat({slice(g, 0, 0, last), 0.0 * slice(g, 0, last, last + 1)}, 0);
 }
 

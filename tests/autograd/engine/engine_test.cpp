@@ -55,7 +55,7 @@ TEST_CASE("each .grad is row-major and shares its memory with no other tensor") 
 }
 
 TEST_CASE("the gradients of matmul's and linear's weights are not copied") {
-  const std::int64_t n = 256;
+  const Index n = 256;
   const Tensor w = ones({n, n}, float64).requires_grad_(), x = ones({4, n}, float64);
   for (const bool is_linear : {false, true}) {
     w.zero_grad();
@@ -275,7 +275,7 @@ TEST_CASE("8 threads differentiate with the same weights") {
 }
 
 TEST_CASE("backward releases saved values as soon as it has used them") {
-  const std::int64_t n = 1 << 16;
+  const Index n = 1 << 16;
   const std::uint64_t one = n * sizeof(double), before = pool_stats().live_bytes;
   const Tensor x = ones({n}, float64).requires_grad_();
   Tensor y = x;

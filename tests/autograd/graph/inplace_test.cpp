@@ -109,7 +109,7 @@ TEST_CASE("copy_ and add_ read all values before they write, also if the memory 
       write(view(x), source(x));
       return values(x) == values(expected);
     };
-    const auto part = [](std::int64_t first) {
+    const auto part = [](Index first) {
       return [=](const Tensor& x) { return slice(x, 0, first, first + 400); };
     };
     const auto all = [](const Tensor& x) { return x; };

@@ -93,10 +93,10 @@ TEST_CASE("a check leaves the list when it is destroyed, and has no copies") {
 // the sample function of a check is called again with other shapes. The sample function also draws
 // masks and indices, so their shapes match the inputs.
 
-constexpr std::int64_t kLargeSize = 67;  // 64 columns are one block, 3 are a remainder
-constexpr std::int64_t kMostElements = 100'000;
+constexpr Index kLargeSize = 67;  // 64 columns are one block, 3 are a remainder
+constexpr Index kMostElements = 100'000;
 
-std::int64_t extent_of(SampleSize size) {
+Index extent_of(SampleSize size) {
   return size == SampleSize::kZero ? 0 : size == SampleSize::kOne ? 1 : kLargeSize;
 }
 
@@ -122,11 +122,11 @@ bool accepted(const Sample& s) {
 }
 
 // Returns the set of all axis sizes above 1 in all inputs.
-std::set<std::int64_t> extents(const Samples& samples) {
-  std::set<std::int64_t> all;
+std::set<Index> extents(const Samples& samples) {
+  std::set<Index> all;
   for (const Sample& s : samples)
     for (const Tensor& x : s.inputs)
-      for (const std::int64_t n : x.shape())
+      for (const Index n : x.shape())
         if (n > 1) all.insert(n);
   return all;
 }
@@ -142,7 +142,7 @@ std::string_view size_name(SampleSize size) {
 bool has_size(const Sample& sample, SampleSize size) {
   return std::any_of(sample.inputs.begin(), sample.inputs.end(), [&](const Tensor& x) {
     if (size == SampleSize::kScalar) return x.rank() == 0;
-    return std::any_of(x.shape().begin(), x.shape().end(), [&](std::int64_t n) {
+    return std::any_of(x.shape().begin(), x.shape().end(), [&](Index n) {
       return size == SampleSize::kLarge ? n >= kLargeSize : n == extent_of(size);
     });
   });
@@ -163,7 +163,7 @@ Samples resized_samples(const Check& check, SampleSize size) {
   if (size == SampleSize::kScalar) {
     add("rank 0", [](const Shape&) { return Shape{}; });
   } else {
-    for (const std::int64_t n : extents(check.samples()))
+    for (const Index n : extents(check.samples()))
       add(std::to_string(n) + " made " + std::to_string(extent_of(size)), [&](Shape shape) {
         for (int a = 0; a < shape.rank(); ++a)
           if (shape[a] == n) shape[a] = extent_of(size);

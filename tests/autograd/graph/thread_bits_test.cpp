@@ -15,7 +15,7 @@ using namespace heed::autograd::testing;
 
 // Every sample that is run has from kEnough to kMost elements. Every kernel that works on elements
 // or rows divides this number of elements into several chunks.
-constexpr std::int64_t kEnough = 1 << 15, kMost = 1 << 19;
+constexpr Index kEnough = 1 << 15, kMost = 1 << 19;
 
 // Returns the result and the gradients of all inputs, computed in `dtype`.
 std::vector<Tensor> run(const Sample& s, DType dtype) {
@@ -44,7 +44,7 @@ bool runs(const Sample& s, DType dtype) {
 
 // Returns the samples of the check with every axis of size 2 or more made `factor` times as long.
 // Returns no samples if one of them does not accept such shapes.
-Samples enlarged(const Check& check, std::int64_t factor) {
+Samples enlarged(const Check& check, Index factor) {
   try {
     return check.samples([factor](Shape shape) {
       double size = 1;
@@ -63,10 +63,9 @@ Samples enlarged(const Check& check, std::int64_t factor) {
 // Returns each sample of the check at the smallest size that has at least kEnough elements.
 Samples large_samples(const Check& check) {
   std::map<std::string, Sample> found;
-  for (const std::int64_t factor : {1, 2, 3, 5, 8, 12, 20, 32, 50, 80, 200, 1000, 10000, 50000})
+  for (const Index factor : {1, 2, 3, 5, 8, 12, 20, 32, 50, 80, 200, 1000, 10000, 50000})
     for (Sample& s : enlarged(check, factor))
-      if (const std::int64_t n = input_elements(s);
-          n >= kEnough && n <= kMost && !found.contains(s.name))
+      if (const Index n = input_elements(s); n >= kEnough && n <= kMost && !found.contains(s.name))
         if (runs(s, float64)) found.emplace(s.name, std::move(s));
   Samples samples;
   for (auto& [name, s] : found) samples.push_back(std::move(s));

@@ -38,9 +38,9 @@ void within(const std::string& what, const Floats& got, const TrackedRow& refere
 
 // Random inputs of n values, and an output y.
 struct Row {
-  std::int64_t n;
+  Index n;
   Floats x, w, b, g, y;
-  explicit Row(std::int64_t size) : n(size), y(std::size_t(size)) {
+  explicit Row(Index size) : n(size), y(std::size_t(size)) {
     Generator random{std::uint64_t(size)};
     for (Floats* v : {&x, &w, &b, &g}) {
       v->resize(std::size_t(n));
@@ -53,13 +53,13 @@ void check_sums(const Row& r) {
   Tracked total;
   for (const Tracked& v : tracked(r.x)) total += v * v;
   within("sum_of_squares", {float(kernels::simd::sum_of_squares(r.x.data(), r.n))}, {total});
-  constexpr std::int64_t kRows = 3;
-  const std::int64_t columns = r.n / kRows;  // up to two values at the end are not read
+  constexpr Index kRows = 3;
+  const Index columns = r.n / kRows;  // up to two values at the end are not read
   std::vector<double> sums(std::size_t(columns), 0.5);
   kernels::simd::add_columns(sums.data(), r.x.data(), kRows, columns, columns);
-  for (std::int64_t c = 0; c < columns; ++c) {
+  for (Index c = 0; c < columns; ++c) {
     double expected = 0.5;
-    for (std::int64_t i = 0; i < kRows; ++i) expected += double(r.x[std::size_t(i * columns + c)]);
+    for (Index i = 0; i < kRows; ++i) expected += double(r.x[std::size_t(i * columns + c)]);
     CHECK(sums[std::size_t(c)] == expected);
   }
 }
@@ -90,8 +90,8 @@ void check_adamw(const Row& r) {
 // before it.
 TEST_CASE("sums and steps of AdamW of every length agree with the references") {
   testing::for_each_simd_target([] {
-    for (std::int64_t n = 1; n <= 35; n += kSanitized ? 6 : 1)
-      for (const std::int64_t more : {0, 128}) {
+    for (Index n = 1; n <= 35; n += kSanitized ? 6 : 1)
+      for (const Index more : {0, 128}) {
         const Row r(n + more);
         CAPTURE(r.n);
         check_sums(r), check_adamw(r);
@@ -101,7 +101,7 @@ TEST_CASE("sums and steps of AdamW of every length agree with the references") {
 
 TEST_CASE("add equals the addition of float32, also in place") {
   testing::for_each_simd_target([] {
-    for (std::int64_t n = 1; n <= 35; ++n) {
+    for (Index n = 1; n <= 35; ++n) {
       Row r(n);
       Floats expected;
       for (std::size_t i = 0; i < r.x.size(); ++i) expected.push_back(r.x[i] + r.g[i]);
@@ -144,8 +144,7 @@ TEST_CASE("the target 'scalar' runs the float references, also in ops") {
   const Tensor x = randn({3, 37}, float32, random);
   const auto row_by_row = [&](auto f) {
     Tensor y = empty(x.shape(), float32);
-    for (std::int64_t r = 0; r < 3; ++r)
-      f(y.mutable_data<float>() + 37 * r, x.data<float>() + 37 * r);
+    for (Index r = 0; r < 3; ++r) f(y.mutable_data<float>() + 37 * r, x.data<float>() + 37 * r);
     return y.to_vector<float>();
   };
   const auto expected = row_by_row(

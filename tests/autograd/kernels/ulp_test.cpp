@@ -18,14 +18,14 @@ namespace reference = kernels::reference;
 // A kernel, the exact function, and the largest allowed error of the kernel in ulp.
 struct Function {
   const char* name;
-  void (*kernel)(float* y, const float* x, std::int64_t n);
+  void (*kernel)(float* y, const float* x, Index n);
   double (*exact)(double x);
   double allowed;
   double zero = 0;  // within 1 % of this x, terms that are at most 1/4 cancel
 };
 // Computes the slope at each x with a backward kernel.
 template <auto backward>
-void slope(float* y, const float* x, std::int64_t n) {
+void slope(float* y, const float* x, Index n) {
   backward(y, std::vector<float>(std::size_t(n), 1.0f).data(), x, n);
 }
 // tests/autograd/ops/unary_range_test.cpp compares the references with right values.
@@ -63,16 +63,16 @@ double error_of(const Function& f, float x, float y, double exact) {
 // Up to kSize floats x, the results y of a kernel, and the exact values. The bit patterns of
 // neighboring x differ by `step`.
 struct Floats {
-  static constexpr std::int64_t kSize = 1 << 20, kGrain = 1 << 15;
-  std::int64_t count = 0;
+  static constexpr Index kSize = 1 << 20, kGrain = 1 << 15;
+  Index count = 0;
   std::vector<float> x = std::vector<float>(kSize), y = x;
   std::vector<double> exact = std::vector<double>(kSize);
   std::vector<double> ulps = exact;  // 1 / ulp, or inf if error_of() has a special case for x
 
   void fill(const Function& f, std::uint64_t first, std::uint64_t step) {
     constexpr std::uint64_t kAll = std::uint64_t{1} << 32;
-    count = std::min<std::int64_t>(kSize, std::int64_t((kAll - first + step - 1) / step));
-    parallel_for(count, kGrain, [&](std::int64_t begin, std::int64_t end) {
+    count = std::min<Index>(kSize, Index((kAll - first + step - 1) / step));
+    parallel_for(count, kGrain, [&](Index begin, Index end) {
       for (auto k = std::size_t(begin); k < std::size_t(end); ++k) {
         x[k] = std::bit_cast<float>(std::uint32_t(first + k * step));
         exact[k] = f.exact(double(x[k]));
@@ -84,7 +84,7 @@ struct Floats {
   }
   double largest_error(const Function& f) {
     std::vector<double> worst(std::size_t((count + kGrain - 1) / kGrain), 0.0);
-    parallel_for(count, kGrain, [&](std::int64_t begin, std::int64_t end) {
+    parallel_for(count, kGrain, [&](Index begin, Index end) {
       f.kernel(&y[std::size_t(begin)], &x[std::size_t(begin)], end - begin);
       double w = 0;
       for (auto k = std::size_t(begin); k < std::size_t(end); ++k)

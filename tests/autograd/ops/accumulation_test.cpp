@@ -205,7 +205,7 @@ std::vector<RowOp> row_ops() {
   return ops;
 }
 
-std::vector<Real> row_of(const Tensor& x, std::int64_t row) {
+std::vector<Real> row_of(const Tensor& x, Index row) {
   std::vector<Real> out;
   for (const double v : values(select(x, 0, row))) out.push_back(v);
   return out;
@@ -234,7 +234,7 @@ void within(const Tensor& got, const Entries& exact, Real roundoff) {
 
 // Checks values and gradients of every op for the rows x.
 void check_rows(const std::string& kind, const Tensor& x64, DType dtype, bool every_target) {
-  const std::int64_t rows = x64.size(0), n = x64.size(1);
+  const Index rows = x64.size(0), n = x64.size(1);
   Generator random{std::uint64_t(n)};
   const auto leaf = [&](const Tensor& t) { return to(t, dtype).detach().requires_grad_(); };
   const std::vector<Tensor> in = {leaf(x64), leaf(randn({n}, float64, random)),
@@ -255,7 +255,7 @@ void check_rows(const std::string& kind, const Tensor& x64, DType dtype, bool ev
         to[i].value += from[i].value, to[i].terms += from[i].terms;
     };
     const Tensor g_rows = reshape(g, {rows, -1});
-    for (std::int64_t r = 0; r < rows; ++r) {
+    for (Index r = 0; r < rows; ++r) {
       const Exact row = op.exact({row_of(in[0], r), row_of(g_rows, r), row_of(stack({in[1]}, 0), 0),
                                   row_of(stack({in[2]}, 0), 0), roundoff});
       append(all.y, row.y), append(all.dx, row.dx), add(all.dw, row.dw), add(all.db, row.db);
@@ -288,7 +288,7 @@ TEST_CASE(
     "softmax, log_softmax, logsumexp, cross_entropy, norms, mean and var from 1e-30 to 1e30") {
   Generator random(5);
   for (const DType dtype : {float32, float64})
-    for (const std::int64_t n : {1, 2, 3, 33, 300, 1100}) {
+    for (const Index n : {1, 2, 3, 33, 300, 1100}) {
       const bool every_target = n != 300;
       for (int power = -30; power <= 30; power += kSanitized || n > 300 ? 15 : 3)
         check_rows("1e" + std::to_string(power),
@@ -312,7 +312,7 @@ TEST_CASE(
 // The rows have positive values, values from 3 to 4, equal values, one large value with many small
 // ones, and values of both signs.
 TEST_CASE("the same ops on rows of up to 65,536 elements, with positive gradients") {
-  for (const std::int64_t n : {4099, kSanitized ? 4099 : 65536}) {
+  for (const Index n : {4099, kSanitized ? 4099 : 65536}) {
     Generator random(std::uint64_t(n + 1));
     const auto row = [&] { return rand({1, n}, float64, random); };
     const Tensor one_large = 0.01 * row() + 8 * to(eq(reshape(arange(n), {1, n}), 0.0), float64);
@@ -358,10 +358,10 @@ TEST_CASE("values of repeated places are accumulated in float64, with equal bits
       {"gather", gradient([&](auto& w, auto& ids) {
          return gather(w, 0, expand(unsqueeze(ids, 1), {ids.size(0), w.size(1)}));
        })}};
-  const std::int64_t n = 30000;
+  const Index n = 30000;
   const Tensor ids = full({n}, 1, int64);
   for (const DType dtype : {float32, float64})
-    for (const std::int64_t columns : {1, 3, 70})
+    for (const Index columns : {1, 3, 70})
       for (const Sum& sum : sums) {
         const Tensor value = full({n, columns}, 0.1, dtype);
         const double exact = double(n) * value.at({0, 0});
@@ -379,7 +379,7 @@ TEST_CASE("values of repeated places are accumulated in float64, with equal bits
             }
       }
   if (skips(kSanitized, "long sums take minutes with a sanitizer")) return;
-  const std::int64_t many = (1 << 24) + 1000;
+  const Index many = (1 << 24) + 1000;
   for (const Sum& sum : {sums[0], sums[1]})
     CHECK(select(sum.f(zeros({many}, int64), ones({many, 1}), false), 0, 0).item() == many);
 }

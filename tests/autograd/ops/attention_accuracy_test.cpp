@@ -7,7 +7,7 @@ namespace {
 
 using namespace heed::autograd;
 using namespace heed::autograd::testing;
-using Int = std::int64_t;
+using Int = Index;
 using Real = long double;
 
 // Results of attention, or the limits of their errors: the output and the gradients of q, k, v and

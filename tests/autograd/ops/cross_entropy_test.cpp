@@ -10,12 +10,8 @@ using namespace heed::autograd;
 using namespace heed::autograd::testing;
 using Values = std::vector<double>;
 
-Tensor classes(const std::vector<std::int64_t>& c, const Shape& shape) {
-  return from_data(c, shape);
-}
-Tensor classes(const std::vector<std::int64_t>& c) {
-  return from_data(c, {std::int64_t(c.size())});
-}
+Tensor classes(const std::vector<Index>& c, const Shape& shape) { return from_data(c, shape); }
+Tensor classes(const std::vector<Index>& c) { return from_data(c, {Index(c.size())}); }
 
 // Returns the gradient of the logits, computed by the kernel. Also checks that the gradient of the
 // definition is equal.
@@ -88,7 +84,7 @@ TEST_CASE("cross_entropy of a logit that is NaN or infinity is NaN") {
 
 TEST_CASE("a float32 loss is summed in float64") {
   // In float32, a total of 2^24 would not change when 0.69 is added.
-  const std::int64_t n = 300;
+  const Index n = 300;
   Tensor x = zeros({n, 2});
   x = where(eq(unsqueeze(arange(n), -1), 0.0), tensor({0x1p24, 0}), x);
   const double expected = 0x1p24 + double(n - 1) * std::log(2.0);
@@ -99,7 +95,7 @@ TEST_CASE("a float32 loss is summed in float64") {
 
 TEST_CASE("cross_entropy errors name value, place and classes") {
   const Tensor x = zeros({2, 3, 5});
-  const auto at = [](std::int64_t value) { return classes({0, 1, 2, 3, 4, value}, {2, 3}); };
+  const auto at = [](Index value) { return classes({0, 1, 2, 3, 4, value}, {2, 3}); };
   CHECK_THROWS_WITH(
       cross_entropy(x, at(5)),
       "cross_entropy: target 5 at [1, 2] is out of range: C = 5, so classes are 0 to 4 "

@@ -22,24 +22,24 @@ Tensor by_loops(const std::string& equation, const std::vector<Tensor>& operands
     else
       terms.back() += c;
   const std::string output = equation.substr(arrow + 2);
-  std::map<char, std::int64_t> size, index;
+  std::map<char, Index> size, index;
   for (std::size_t k = 0; k < terms.size(); ++k)
     for (std::size_t i = 0; i < terms[k].size(); ++i)
       size[terms[k][i]] = operands[k].shape()[int(i)];
   std::vector<std::vector<double>> values;
   for (const Tensor& x : operands) values.push_back(x.to_vector<double>());
   const auto place = [&](const std::string& term) {
-    std::int64_t at = 0;
+    Index at = 0;
     for (const char c : term) at = at * size[c] + index[c];
     return std::size_t(at);
   };
   Shape shape;
   for (const char c : output) shape.push_back(size[c]);
-  std::int64_t count = 1;
+  Index count = 1;
   for (const auto& [label, n] : size) count *= n;
   std::vector<double> out(std::size_t(shape.numel()));
-  for (std::int64_t i = 0; i < count; ++i) {
-    std::int64_t rest = i;
+  for (Index i = 0; i < count; ++i) {
+    Index rest = i;
     for (const auto& [label, n] : size) index[label] = rest % n, rest /= n;
     double product = 1;
     for (std::size_t k = 0; k < terms.size(); ++k) product *= values[k][place(terms[k])];
@@ -63,17 +63,17 @@ std::string message(const std::string& equation, const std::vector<Shape>& shape
 
 TEST_CASE("einsum agrees with its definition on random equations", "[einsum]") {
   Generator g(11);
-  const auto draw = [&g](std::int64_t n) { return std::int64_t(randint(0, n, {}, g).item()); };
+  const auto draw = [&g](Index n) { return Index(randint(0, n, {}, g).item()); };
   for (int trial = 0; trial < 400; ++trial) {
-    std::map<char, std::int64_t> size;
+    std::map<char, Index> size;
     for (const char c : std::string("abcd")) size[c] = draw(20) == 0 ? 0 : 1 + draw(3);
     std::string equation;
     std::set<char> used;
     std::vector<Tensor> operands;
-    for (std::int64_t k = 0, n = 1 + draw(3); k < n; ++k) {
+    for (Index k = 0, n = 1 + draw(3); k < n; ++k) {
       if (k > 0) equation += ',';
       Shape shape;
-      for (std::int64_t i = 0, rank = draw(4), first = draw(4); i < rank; ++i) {
+      for (Index i = 0, rank = draw(4), first = draw(4); i < rank; ++i) {
         const char c = char('a' + (first + i * 3) % 4);
         used.insert(c);
         equation += c;
@@ -87,7 +87,7 @@ TEST_CASE("einsum agrees with its definition on random equations", "[einsum]") {
     equation += "->";
     std::vector<char> labels(used.begin(), used.end());
     while (!labels.empty() && draw(3) > 0) {
-      const auto pick = labels.begin() + std::ptrdiff_t(draw(std::int64_t(labels.size())));
+      const auto pick = labels.begin() + std::ptrdiff_t(draw(Index(labels.size())));
       equation += *pick;
       labels.erase(pick);
     }

@@ -10,13 +10,13 @@ namespace {
 using namespace heed::autograd;
 using namespace testing;
 
-constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
-constexpr std::int64_t kLeast = std::numeric_limits<std::int64_t>::min();
-const std::vector<std::int64_t> kExtremes = {kLeast,    kLeast + 1, kLeast / 2, -1'000,
-                                             kMost / 2, kMost - 3,  kMost - 1,  kMost};
+constexpr Index kMost = std::numeric_limits<Index>::max();
+constexpr Index kLeast = std::numeric_limits<Index>::min();
+const std::vector<Index> kExtremes = {kLeast,    kLeast + 1, kLeast / 2, -1'000,
+                                      kMost / 2, kMost - 3,  kMost - 1,  kMost};
 
 // Returns a value that is ordinary and has the same meaning for axes of up to 100 elements.
-std::int64_t ordinary(std::int64_t x) { return std::clamp<std::int64_t>(x, -1'000, 1'000); }
+Index ordinary(Index x) { return std::clamp<Index>(x, -1'000, 1'000); }
 
 void check_equal(const Tensor& y, const Tensor& expected) {
   CHECK(y.shape() == expected.shape());
@@ -26,9 +26,9 @@ void check_equal(const Tensor& y, const Tensor& expected) {
 TEST_CASE("extreme bounds and steps equal bounds and steps beyond the axis") {
   const Tensor x = reshape(arange(0, 12, 1, float64), {3, 4}).requires_grad_();
   const auto gradient = [&](const Tensor& y) { return grad(sum(y * y), x); };
-  for (const std::int64_t n : kExtremes) {
+  for (const Index n : kExtremes) {
     CAPTURE(n);
-    const std::int64_t m = ordinary(n);
+    const Index m = ordinary(n);
     check_equal(slice(x, 1, n, 4), slice(x, 1, m, 4));
     check_equal(slice(x, 1, 1, n), slice(x, 1, 1, m));
     check_equal(tril(x, n), tril(x, m));
@@ -51,7 +51,7 @@ TEST_CASE("extreme bounds and steps equal bounds and steps beyond the axis") {
 TEST_CASE("extreme axes, indices, sizes and offsets are errors") {
   const Tensor x = ones({3, 4}, float64);
   const Tensor q = ones({1, 1, 3, 4}, float64);
-  for (const std::int64_t n : kExtremes) {
+  for (const Index n : kExtremes) {
     CAPTURE(n);
     CHECK_THROWS_AS(sum(x, {n}), Error);
     CHECK_THROWS_AS(softmax(x, n), Error);

@@ -16,7 +16,7 @@ using namespace heed::autograd::testing;
 std::vector<Call> calls_for_each_path() {
   Generator g(4);
   std::vector<Call> calls;
-  const auto add = [&](const Shape& lead, std::int64_t t, const AttentionOptions& o,
+  const auto add = [&](const Shape& lead, Index t, const AttentionOptions& o,
                        const Shape& bias = {}) {
     calls.push_back(plain_call(lead, t, t + 5, 8, 7, o, bias, g));
   };
@@ -85,7 +85,7 @@ TEST_CASE("observers of fused attention receive the values of the composite and 
 TEST_CASE("observers receive the leading axes of the arguments, and gradients under create_graph") {
   Generator g(6);
   for (const Shape& lead : {Shape{}, Shape{3}, Shape{1, 1, 2}}) {
-    const auto draw_rows = [&](std::int64_t rows) {
+    const auto draw_rows = [&](Index rows) {
       Shape shape = lead;
       shape.push_back(rows), shape.push_back(4);
       return randn(shape, float64, g).requires_grad_();
@@ -111,9 +111,7 @@ TEST_CASE("a query with one key has weight exactly 1, and its score has gradient
     for (const DType dtype : {float32, float64})
       for (const bool by_mask : {false, true}) {
         Generator g(8);
-        const auto leaf = [&](std::int64_t d) {
-          return randn({2, 3, 9, d}, dtype, g).requires_grad_();
-        };
+        const auto leaf = [&](Index d) { return randn({2, 3, 9, d}, dtype, g).requires_grad_(); };
         const Tensor q = leaf(16), k = leaf(16), v = leaf(40);
         AttentionOptions o{.causal = !by_mask};
         if (by_mask) o.keep = KeepMask(tril_mask(9, 9));
@@ -134,7 +132,7 @@ Tensor as_bias(const KeepMask& keep, DType dtype) {
 
 // Returns a random mask in which patches of 70 x 100 entries are equal. The patches do not align
 // with the tiles of the kernel. Some rows are fully masked.
-KeepMask patches(std::int64_t tq, std::int64_t tk, Generator& g) {
+KeepMask patches(Index tq, Index tk, Generator& g) {
   const Tensor coarse = bernoulli(0.2, {(tq + 69) / 70, 1, (tk + 99) / 100, 1}, g);
   const Shape fine{coarse.size(0), 70, coarse.size(2), 100};
   const Tensor all = reshape(expand(coarse, fine), {fine[0] * 70, fine[2] * 100});
@@ -152,9 +150,9 @@ TEST_CASE("skipping blocks that a window or a mask hides changes no bit") {
       for (std::size_t k = 0; k < want.size(); ++k) CHECK(same_bits(want[k], got[k]));
     };
     for (const bool causal : {false, true})
-      for (const std::int64_t window : {1, 2, 47, 48, 49, 95, 383, 384, 385, 820}) {
+      for (const Index window : {1, 2, 47, 48, 49, 95, 383, 384, 385, 820}) {
         if (kSanitized && window != 1 && window != 48 && window != 385) continue;
-        const std::int64_t t = 820;  // 18 tiles of rows and 3 blocks of keys
+        const Index t = 820;  // 18 tiles of rows and 3 blocks of keys
         const DType dtype = window % 2 == 0 ? float64 : float32;
         CAPTURE(causal, window, dtype);
         const KeepMask keep = KeepMask::sliding_window(t, t, window);
@@ -182,9 +180,9 @@ TEST_CASE("a few queries have the same bits as in a call with all queries") {
   Generator g(6);
   for_each_simd_target([&] {
     for (const DType dtype : {float32, float64})
-      for (const std::int64_t t : {15, 16, 17, 40, 400, 1060})
-        for (const std::int64_t n : {1, 3, 8})
-          for (const std::int64_t window : {0, 9}) {
+      for (const Index t : {15, 16, 17, 40, 400, 1060})
+        for (const Index n : {1, 3, 8})
+          for (const Index window : {0, 9}) {
             CAPTURE(t, n, window);
             const AttentionOptions causal{.causal = true, .window = window};
             const Tensor q = randn({1, 2, t, 12}, dtype, g), k = randn({1, 2, t, 12}, dtype, g),
@@ -197,11 +195,11 @@ TEST_CASE("a few queries have the same bits as in a call with all queries") {
 
 // Returns the peak memory of a forward and a backward pass in bytes, minus the memory that was in
 // use before.
-double peak_bytes(std::int64_t t, AttentionOptions o) {
+double peak_bytes(Index t, AttentionOptions o) {
   const auto leaf = [&] { return randn({1, 2, t, 8}).requires_grad_(); };
   const Tensor q = leaf(), k = leaf(), v = leaf(), g = randn({1, 2, t, 8});
   const Tensor bias = randn({2, 1, t}).requires_grad_();
-  o.keep = KeepMask::padding(std::vector<std::int64_t>{t - 3}, t);
+  o.keep = KeepMask::padding(std::vector<Index>{t - 3}, t);
   o.bias = ScoreBias(bias);
   const auto live = pool_stats().live_bytes;
   reset_peak_bytes();

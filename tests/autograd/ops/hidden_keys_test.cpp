@@ -8,7 +8,7 @@ namespace {
 
 using namespace heed::autograd;
 using namespace heed::autograd::testing;
-using Int = std::int64_t;
+using Int = Index;
 
 // The operands of an attention call and of its backward pass, in the order of Operand. Also its
 // results: the output, and the gradients of q, k and v.

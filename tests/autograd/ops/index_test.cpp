@@ -13,7 +13,7 @@ Tensor some_normal(const Shape& shape) {
   return randn(shape, float64, g);
 }
 
-Tensor integers(std::int64_t high, const Shape& shape) {
+Tensor integers(Index high, const Shape& shape) {
   static Generator g(8);
   return randint(0, high, shape, g);
 }
@@ -24,7 +24,7 @@ double at(const Tensor& x, const Dims& index) { return values(x)[place(index, x.
 template <class F>
 Tensor made_of(const Shape& shape, F f) {
   V v;
-  for (std::int64_t i = 0; i < shape.numel(); ++i) v.push_back(f(unravel(i, shape)));
+  for (Index i = 0; i < shape.numel(); ++i) v.push_back(f(unravel(i, shape)));
   return from_data(v, shape);
 }
 
@@ -33,7 +33,7 @@ Tensor made_of(const Shape& shape, F f) {
 template <class F>
 Tensor added(const Tensor& x, const Tensor& src, F to) {
   V v = values(x);
-  for (std::int64_t i = 0; i < src.numel(); ++i)
+  for (Index i = 0; i < src.numel(); ++i)
     v[place(to(unravel(i, src.shape())), x.shape())] += values(src)[std::size_t(i)];
   return from_data(v, x.shape());
 }
@@ -57,7 +57,7 @@ TEST_CASE("cat joins tensors one after the other") {
 
 TEST_CASE("stack makes a new axis") {
   const Tensor a = some_normal({2, 3}), b = some_normal({2, 3});
-  for (const std::int64_t axis : {0, 1, 2, -1, -2, -3}) {
+  for (const Index axis : {0, 1, 2, -1, -2, -3}) {
     const Tensor y = stack({a, b}, axis);
     CHECK(same_bits(select(y, axis, 0), a));
     CHECK(same_bits(select(y, axis, 1), b));
@@ -82,7 +82,7 @@ TEST_CASE("split and chunk are views that cat joins again") {
 TEST_CASE("gather reads the places of its index; scatter_add accumulates repeated places") {
   const Tensor x0 = some_normal({3, 4, 5}), index0 = integers(4, {2, 6, 5}),
                src0 = some_normal({2, 6, 5});
-  const auto named = [&](Dims i) { return Dims{i[0], std::int64_t(at(index0, i)), i[2]}; };
+  const auto named = [&](Dims i) { return Dims{i[0], Index(at(index0, i)), i[2]}; };
   const Tensor want = made_of(index0.shape(), [&](Dims i) { return at(x0, named(i)); });
   const Tensor sums = added(x0, src0, named);
   for (const auto& [name_x, x] : layouts(x0))
@@ -103,7 +103,7 @@ TEST_CASE("gather reads the places of its index; scatter_add accumulates repeate
 TEST_CASE("index_select copies slices, index_add adds them back") {
   const Tensor x0 = some_normal({3, 4, 5}), src0 = some_normal({3, 6, 5});
   const Tensor index0 = tensor({3, 0, 3, 1, 1, 3}, int64);
-  const auto named = [&](Dims i) { return Dims{i[0], std::int64_t(at(index0, {i[1]})), i[2]}; };
+  const auto named = [&](Dims i) { return Dims{i[0], Index(at(index0, {i[1]})), i[2]}; };
   const Tensor want = made_of({3, 6, 5}, [&](Dims i) { return at(x0, named(i)); });
   const Tensor sums = added(x0, src0, named);
   for (const auto& [name_index, index] : layouts(index0))
@@ -121,7 +121,7 @@ TEST_CASE("index_select copies slices, index_add adds them back") {
 TEST_CASE("embedding reads rows") {
   const Tensor weight = some_normal({5, 3}), ids0 = tensor({{4, 0, 4, 2}, {4, 1, 0, 0}}, int64);
   const Tensor want = made_of({2, 4, 3}, [&](Dims i) {
-    return at(weight, {std::int64_t(at(ids0, {i[0], i[1]})), i[2]});
+    return at(weight, {Index(at(ids0, {i[0], i[1]})), i[2]});
   });
   for (const auto& [name, ids] : layouts(ids0)) CHECK(same_bits(embedding(weight, ids), want));
   CHECK(embedding(weight, tensor(2, int64)).shape() == Shape{3});

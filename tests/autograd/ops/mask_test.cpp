@@ -15,7 +15,7 @@ Tensor bool_tensor(const std::vector<bool>& bits, const Shape& shape) {
 
 struct Qkv {
   Tensor q, k, v;
-  Qkv(std::int64_t tq, std::int64_t tk, DType dtype = float64, std::uint64_t seed = 1) {
+  Qkv(Index tq, Index tk, DType dtype = float64, std::uint64_t seed = 1) {
     Generator g(seed);
     q = randn({2, 3, tq, 4}, dtype, g).requires_grad_();
     k = randn({2, 3, tk, 4}, dtype, g).requires_grad_();
@@ -45,10 +45,10 @@ TEST_CASE("KeepMask: polarity, positions, window, padding, logic") {
   CHECK(values(KeepMask::sliding_window(2, 4, 2).tensor()) == V{0, 1, 1, 1, 0, 0, 1, 1});
   CHECK(ScoreBias::alibi(1, 2, 4, float64).tensor().at({0, 0, 0}) == -2 * std::exp2(-8));
   CHECK(values(KeepMask::sliding_window(3, 2, 2).tensor()) == V{1, 0, 1, 1, 1, 1});
-  CHECK(values(KeepMask::sliding_window(2, 2, std::int64_t{1} << 62).tensor()) == V{1, 1, 1, 1});
+  CHECK(values(KeepMask::sliding_window(2, 2, Index{1} << 62).tensor()) == V{1, 1, 1, 1});
   CHECK(values((KeepMask::sliding_window(1, 4, 2) & KeepMask::causal(1, 4)).tensor()) ==
         V{0, 0, 1, 1});
-  const KeepMask padding = KeepMask::padding(std::vector<std::int64_t>{2, 0, 3}, 3);
+  const KeepMask padding = KeepMask::padding(std::vector<Index>{2, 0, 3}, 3);
   CHECK(padding.tensor().shape() == Shape{3, 1, 1, 3});
   CHECK(values(padding.tensor()) == V{1, 1, 0, 0, 0, 0, 1, 1, 1});
   const KeepMask a(bool_tensor({true, true, false, false}, {4})),

@@ -33,7 +33,7 @@ std::set<CheckLayout> run_all(bool layers) {
   for (const Check* check : library_checks()) {
     if (is_layer(check) != layers) continue;
     bool checked = false;
-    std::int64_t entries = 0;
+    Index entries = 0;
     for (const CheckResult& r : run_check(*check, how)) {
       CAPTURE(check->name(), r.sample, layout_name(r.layout), r.report.order, r.skipped,
               r.report.message);

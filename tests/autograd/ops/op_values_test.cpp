@@ -97,7 +97,7 @@ TEST_CASE("functions of two operands equal the plain function under broadcasting
         const Tensor a = small_integers(sa, dtype, random), b = small_integers(sb, dtype, random);
         const V va = values(a), vb = values(b);
         V want;
-        for (std::int64_t i = 0; i < shape.numel(); ++i) {
+        for (Index i = 0; i < shape.numel(); ++i) {
           const Dims at = unravel(i, shape);
           const double v = op.f(va[place(at, sa)], vb[place(at, sb)]);
           want.push_back(dtype == float32 ? double(float(v)) : v);
@@ -178,7 +178,7 @@ TEST_CASE(
   const Tensor b = randn({3, 1, 2}, float64, random);
   const V vc = values(c), va = values(a), vb = values(b);
   V chosen, filled;
-  for (std::int64_t i = 0; i < shape.numel(); ++i) {
+  for (Index i = 0; i < shape.numel(); ++i) {
     const Dims at = unravel(i, shape);
     chosen.push_back(vc[place(at, c.shape())] != 0 ? va[std::size_t(i)] : vb[place(at, b.shape())]);
     filled.push_back(vc[place(at, c.shape())] != 0 ? -kInf : va[std::size_t(i)]);
@@ -232,14 +232,14 @@ TEST_CASE("clamp, maximum and minimum pass the gradient of a NaN to the operand 
 
 TEST_CASE("tril, triu and tril_mask keep their side of a diagonal, for any sizes") {
   for (const Shape& shape : {Shape{3, 3}, Shape{2, 5}, Shape{5, 2}, Shape{2, 3, 4}, Shape{0, 3}})
-    for (std::int64_t k = -5; k <= 5; ++k) {
+    for (Index k = -5; k <= 5; ++k) {
       CAPTURE(shape, k);
       const Tensor x = full(shape, std::nan(""));
       const V low = values(tril(x, k)), high = values(triu(x, k));
-      const std::int64_t rows = shape[shape.rank() - 2], columns = shape.back();
+      const Index rows = shape[shape.rank() - 2], columns = shape.back();
       const V mask = values(tril_mask(rows, columns, k));
       for (std::size_t f = 0; f < low.size(); ++f) {
-        const std::int64_t i = std::int64_t(f) / columns % rows, j = std::int64_t(f) % columns;
+        const Index i = Index(f) / columns % rows, j = Index(f) % columns;
         CHECK(std::isnan(low[f]) == (j <= i + k));
         CHECK((std::isnan(low[f]) || low[f] == 0));  // 0 has replaced the NaN
         CHECK(std::isnan(high[f]) == (j >= i + k));
@@ -249,12 +249,12 @@ TEST_CASE("tril, triu and tril_mask keep their side of a diagonal, for any sizes
 }
 
 TEST_CASE("int64 wraps around on overflow") {
-  constexpr std::int64_t kMax = std::numeric_limits<std::int64_t>::max(), kMin = -kMax - 1;
-  const auto ints = [](std::vector<std::int64_t> v) {
-    const auto n = std::int64_t(v.size());
+  constexpr Index kMax = std::numeric_limits<Index>::max(), kMin = -kMax - 1;
+  const auto ints = [](std::vector<Index> v) {
+    const auto n = Index(v.size());
     return from_data(v, {n});
   };
-  using I = std::vector<std::int64_t>;
+  using I = std::vector<Index>;
   const Tensor x = ints({kMax, kMin, kMax}), y = ints({1, -1, kMax});
   CHECK((x + y).to_vector<std::int64_t>() == I{kMin, kMax, -2});
   CHECK((x - -1.0 * y).to_vector<std::int64_t>() == I{kMin, kMax, -2});

@@ -17,11 +17,11 @@ double error(const Tensor& got, const V& want, double scale) {
 V reduce(const Tensor& x, const Dims& axes, const std::function<double(const V&)>& f) {
   Shape ones = x.shape();
   for (int i = 0; i < x.rank(); ++i)
-    for (const std::int64_t a : axes.rank() ? axes : Dims::filled(1, i))
+    for (const Index a : axes.rank() ? axes : Dims::filled(1, i))
       if ((a + x.rank()) % x.rank() == i) ones[i] = 1;
   std::vector<V> groups(std::size_t(ones.numel()));
   const V v = values(x);
-  for (std::int64_t i = 0; i < x.numel(); ++i)
+  for (Index i = 0; i < x.numel(); ++i)
     groups[place(unravel(i, x.shape()), ones)].push_back(v[std::size_t(i)]);
   V out;
   for (const V& g : groups) out.push_back(f(g));
@@ -189,20 +189,20 @@ TEST_CASE("softmax and log_softmax along any axis equal those of the rows that h
 }
 
 // Computes matmul of matrices with leading axes by its definition, in long double.
-V product(const Tensor& a, const Tensor& b, const Shape& batch, std::int64_t m, std::int64_t n) {
-  const std::int64_t k = a.size(-1);
+V product(const Tensor& a, const Tensor& b, const Shape& batch, Index m, Index n) {
+  const Index k = a.size(-1);
   const V va = values(a), vb = values(b);
   V out;
-  for (std::int64_t o = 0; o < batch.numel(); ++o) {
+  for (Index o = 0; o < batch.numel(); ++o) {
     const Dims at = unravel(o, batch);
     const std::size_t pa = place(at, a.shape().sub(0, a.rank() - 2)),
                       pb = place(at, b.shape().sub(0, b.rank() - 2));
-    for (std::int64_t i = 0; i < m; ++i)
-      for (std::int64_t j = 0; j < n; ++j) {
+    for (Index i = 0; i < m; ++i)
+      for (Index j = 0; j < n; ++j) {
         long double s = 0;
-        for (std::int64_t l = 0; l < k; ++l)
-          s += (long double)(va[std::size_t((std::int64_t(pa) * m + i) * k + l)]) *
-               vb[std::size_t((std::int64_t(pb) * k + l) * n + j)];
+        for (Index l = 0; l < k; ++l)
+          s += (long double)(va[std::size_t((Index(pa) * m + i) * k + l)]) *
+               vb[std::size_t((Index(pb) * k + l) * n + j)];
         out.push_back(double(s));
       }
   }
@@ -214,7 +214,7 @@ TEST_CASE(
     "layouts") {
   struct Case {
     Shape a, b, batch, out;
-    std::int64_t m, n;
+    Index m, n;
   };
   const std::vector<Case> cases = {
       {{3}, {3}, {}, {}, 1, 1},
@@ -250,8 +250,8 @@ TEST_CASE(
 TEST_CASE("linear is x W^T + b, also without rows, inputs or outputs") {
   Generator random(5);
   for (const Shape& lead : {Shape{}, Shape{4}, Shape{2, 3}, Shape{0}})
-    for (const std::int64_t in : {0, 1, 5})
-      for (const std::int64_t out : {0, 1, 7}) {
+    for (const Index in : {0, 1, 5})
+      for (const Index out : {0, 1, 7}) {
         CAPTURE(lead, in, out);
         Shape shape = lead;
         shape.push_back(in);

@@ -10,7 +10,7 @@ namespace {
 using namespace heed::autograd;
 
 // Returns the sine of the first pair: element 2 of rope([1, 0, 0, 0]) at this position.
-double first_sine(std::int64_t position, double base) {
+double first_sine(Index position, double base) {
   const Tensor x = tensor({{1, 0, 0, 0}}, float64);
   return rope(x, {.base = base, .offset = position}).at({0, 2});
 }
@@ -26,7 +26,7 @@ TEST_CASE("rope computes only the angles of the rows that are requested") {
 }
 
 TEST_CASE("rope's angles are right for positions in any order") {
-  for (const std::int64_t p : {5, 6, 8, 7, 0, 1, 900, 2, 901, 899, 900}) {
+  for (const Index p : {5, 6, 8, 7, 0, 1, 900, 2, 901, 899, 900}) {
     CAPTURE(p);
     CHECK(first_sine(p, 1234) == std::sin(double(p)));
   }

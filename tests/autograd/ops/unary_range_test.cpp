@@ -111,7 +111,7 @@ int wrong_results(const std::string& name, const UnaryLimits& limits,
   int wrong = 0;
   std::vector<T> points;
   for (const RangeRow& row : rows) points.push_back(T(row.x));
-  const Tensor x = from_data(points, {std::int64_t(points.size())});
+  const Tensor x = from_data(points, {Index(points.size())});
   for (const bool create_graph : {false, true}) {
     const auto y = two_derivatives(limits.f, x, create_graph);
     for (std::size_t order = 0; order < 3; ++order)

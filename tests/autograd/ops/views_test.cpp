@@ -17,9 +17,9 @@ Tensor box() { return reshape(arange(0, 24, 1, float64), {2, 3, 4}); }
 template <class F>
 bool reads(const Tensor& y, const Tensor& x, F from) {
   const V v = values(y);
-  for (std::int64_t i = 0; i < y.numel(); ++i) {
+  for (Index i = 0; i < y.numel(); ++i) {
     const Dims at = from(unravel(i, y.shape()));
-    std::int64_t flat = 0;
+    Index flat = 0;
     for (int a = 0; a < x.rank(); ++a) flat = flat * x.size(a) + at[a];
     if (v[std::size_t(i)] != values(x)[std::size_t(flat)]) return false;
   }
@@ -58,7 +58,7 @@ TEST_CASE("views share storage and have the right values, in every layout") {
 
 TEST_CASE("slice follows Python's rules for bounds") {
   const Tensor x = arange(5);
-  const auto s = [&](std::int64_t start, std::int64_t end, std::int64_t step = 1) {
+  const auto s = [&](Index start, Index end, Index step = 1) {
     return values(slice(x, 0, start, end, step));
   };
   CHECK(s(0, 5) == V{0, 1, 2, 3, 4});
@@ -115,14 +115,13 @@ TEST_CASE("random reshapes of random layouts keep row-major order") {
   const std::vector<Shape> shapes = {{24},         {2, 12},   {4, 6},      {3, 8},
                                      {2, 3, 4},    {4, 3, 2}, {1, 24, 1},  {2, 2, 6},
                                      {2, 1, 3, 4}, {6, 2, 2}, {2, 2, 2, 3}};
-  const auto pick = [&](std::int64_t n) { return randint(0, n, {}, g).item(); };
+  const auto pick = [&](Index n) { return randint(0, n, {}, g).item(); };
   for (int trial = 0; trial < 2000; ++trial) {
-    Tensor x =
-        reshape(randn({24}, float64, g), shapes[std::size_t(pick(std::int64_t(shapes.size())))]);
+    Tensor x = reshape(randn({24}, float64, g), shapes[std::size_t(pick(Index(shapes.size())))]);
     if (pick(2) > 0) x = transpose(x, 0, -1);
-    if (pick(2) > 0) x = flip(x, std::int64_t(pick(x.rank())));
+    if (pick(2) > 0) x = flip(x, Index(pick(x.rank())));
     if (pick(3) == 0) x = layouts(x)[std::size_t(pick(4))].x;
-    const Shape to = shapes[std::size_t(pick(std::int64_t(shapes.size())))];
+    const Shape to = shapes[std::size_t(pick(Index(shapes.size())))];
     CAPTURE(x.shape(), x.strides(), to);
     CHECK(values(reshape(x, to)) == values(x));
   }

@@ -8,7 +8,7 @@ using namespace heed::autograd;
 
 TEST_CASE("item<T>() returns the element without conversion") {
   // The smallest positive integer that double cannot represent.
-  constexpr std::int64_t kLarge = (std::int64_t(1) << 53) + 1;
+  constexpr Index kLarge = (Index(1) << 53) + 1;
   const Tensor x = from_data(std::vector{kLarge, -kLarge}, {2});
   CHECK(select(x, 0, 0).item<std::int64_t>() == kLarge);
   CHECK(select(x, 0, 1).item<std::int64_t>() == -kLarge);

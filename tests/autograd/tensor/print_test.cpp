@@ -46,8 +46,8 @@ TEST_CASE("nan and inf print, and do not change the format of other values", "[p
 TEST_CASE("integers and truth values print without a dtype", "[print]") {
   CHECK(printed(tensor({1, -20, 300}, int64)) == "tensor([  1, -20, 300])");
   CHECK(printed(tensor({1, 0}, bool8)) == "tensor([ True, False])");
-  const std::vector<std::int64_t> extremes{std::numeric_limits<std::int64_t>::min(),
-                                           std::numeric_limits<std::int64_t>::max()};
+  const std::vector<Index> extremes{std::numeric_limits<Index>::min(),
+                                    std::numeric_limits<Index>::max()};
   CHECK(printed(from_data(extremes, {2})) ==
         "tensor([-9223372036854775808,  9223372036854775807])");
 }

@@ -82,8 +82,8 @@ TEST_CASE("query, key and value may be three tensors") {
   const Options o{.d_model = 12, .heads = 3, .kv_heads = 3, .causal = true, .dtype = float64};
   const MultiHeadAttention layer = random_layer(o);
   const Tensor query = draw({2, 5, 12}, 3), key = draw({2, 6, 12}, 4), value = draw({2, 6, 12}, 5);
-  const auto heads = [&](const Tensor& x, std::int64_t which) {
-    const std::int64_t begin = 12 * which, end = begin + 12;
+  const auto heads = [&](const Tensor& x, Index which) {
+    const Index begin = 12 * which, end = begin + 12;
     const Tensor rows = linear(x, slice(layer.weights.in_proj_weight, 0, begin, end),
                                slice(layer.weights.in_proj_bias, 0, begin, end));
     return permute(reshape(rows, {2, x.size(1), 3, 4}), {0, 2, 1, 3});
@@ -150,12 +150,12 @@ TEST_CASE(
 }
 
 TEST_CASE("heads that share keys and values equal heads with copies of them") {
-  for (const std::int64_t kv : {1, 2}) {
+  for (const Index kv : {1, 2}) {
     Options o{.d_model = 12, .heads = 4, .d_head = 3, .kv_heads = kv, .dtype = float64};
     const MultiHeadAttention grouped = random_layer(o);
     o.kv_heads = 4;
     MultiHeadAttention full_layer(o);
-    const std::vector<std::int64_t> shared = {0, 0, kv / 2, kv / 2};
+    const std::vector<Index> shared = {0, 0, kv / 2, kv / 2};
     HeadWeights copies = by_head(grouped.weights, grouped.options);
     for (Tensor* w : {&copies.W_K, &copies.W_V, &copies.b_K, &copies.b_V})
       *w = index_select(*w, 0, from_data(shared, {4}));

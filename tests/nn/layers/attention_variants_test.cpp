@@ -15,7 +15,7 @@ using namespace heed::autograd::testing;
 using namespace heed::nn::testing;
 using Options = MultiHeadAttention::Options;
 
-constexpr std::int64_t kTokens = 5;
+constexpr Index kTokens = 5;
 
 Options base() { return {.d_model = 8, .heads = 2, .causal = true, .dtype = float64}; }
 

@@ -15,10 +15,10 @@ using heed::autograd::testing::same_bits;
 
 // Returns the logits of ids [B, T], computed in chunks of the given lengths with a cache.
 Tensor chunked(const Transformer& model, const Tensor& ids, KVCache& cache,
-               const std::vector<std::int64_t>& chunks) {
+               const std::vector<Index>& chunks) {
   std::vector<Tensor> pieces;
-  std::int64_t at = 0;
-  for (const std::int64_t n : chunks) {
+  Index at = 0;
+  for (const Index n : chunks) {
     pieces.push_back(model.forward(slice(ids, 1, at, at + n), {.cache = &cache}));
     at += n;
     CHECK(cache.length() == at);
@@ -27,11 +27,11 @@ Tensor chunked(const Transformer& model, const Tensor& ids, KVCache& cache,
 }
 
 // Returns the n tokens that generate() appends to `ids`.
-std::vector<std::int64_t> generated(const Transformer& model, const std::vector<std::int64_t>& ids,
-                                    std::int64_t n, const SampleOptions& options) {
-  std::vector<std::int64_t> out;
+std::vector<Index> generated(const Transformer& model, const std::vector<Index>& ids, Index n,
+                             const SampleOptions& options) {
+  std::vector<Index> out;
   Generator g(17);
-  generate(model, ids, n, options, g, [&](std::int64_t id) {
+  generate(model, ids, n, options, g, [&](Index id) {
     out.push_back(id);
     return true;
   });
@@ -40,14 +40,14 @@ std::vector<std::int64_t> generated(const Transformer& model, const std::vector<
 
 // Returns the n tokens that generate() must append to `ids`. Each token is sampled from the logits
 // of a forward pass without a cache over the last `context` tokens.
-std::vector<std::int64_t> by_full_passes(const Transformer& model, std::vector<std::int64_t> ids,
-                                         std::int64_t n, const SampleOptions& options) {
+std::vector<Index> by_full_passes(const Transformer& model, std::vector<Index> ids, Index n,
+                                  const SampleOptions& options) {
   const std::size_t prompt = ids.size();
   const NoGrad guard;
   Generator g(17);
-  for (std::int64_t i = 0; i < n; ++i) {
-    const auto length = std::min(kContext, std::int64_t(ids.size()));
-    const std::vector<std::int64_t> window(ids.end() - length, ids.end());
+  for (Index i = 0; i < n; ++i) {
+    const auto length = std::min(kContext, Index(ids.size()));
+    const std::vector<Index> window(ids.end() - length, ids.end());
     const Tensor logits = model.forward(from_data(window, {1, length}));
     ids.push_back(sample_token(select(select(logits, 0, 0), 0, -1), options, g));
   }
@@ -63,14 +63,14 @@ TEST_CASE("a NaN token changes no bit of the logits before it, with and without 
       if (o.tied) continue;  // the NaN would be in all logits
       const Transformer model = random_model(o);
       const auto ids = random_ids(2).to_vector<std::int64_t>();
-      const std::int64_t length = std::ssize(ids) / 2, at = length / 2;
-      std::vector<std::int64_t> clean = ids;
-      const std::int64_t bad = o.vocab - 1;  // the token whose embedding is NaN
+      const Index length = std::ssize(ids) / 2, at = length / 2;
+      std::vector<Index> clean = ids;
+      const Index bad = o.vocab - 1;  // the token whose embedding is NaN
       for (auto& id : clean) id = id == bad ? 0 : id;
-      std::vector<std::int64_t> dirty = clean;
+      std::vector<Index> dirty = clean;
       dirty[std::size_t(at)] = bad;  // in the first sequence only
       fill_(slice(model.tok.weight, 0, bad, bad + 1), std::nan(""));
-      const auto logits = [&](const std::vector<std::int64_t>& tokens, bool cached) {
+      const auto logits = [&](const std::vector<Index>& tokens, bool cached) {
         const Tensor x = from_data(tokens, {2, length});
         if (!cached) return model.forward(x);
         KVCache cache = model.cache(2);
@@ -98,14 +98,12 @@ TEST_CASE("cached logits equal those of the full pass, for every kind of model")
     CAPTURE(name);
     const Transformer model = random_model(o);
     const Tensor ids = random_ids(2), full = model.forward(ids);
-    for (const std::vector<std::int64_t>& chunks : {std::vector<std::int64_t>{3, 2, 1, 1, 1, 1},
-                                                    {1, 1, 1, 1, 1, 1, 1, 1, 1},
-                                                    {9},
-                                                    {4, 0, 5}}) {
+    for (const std::vector<Index>& chunks :
+         {std::vector<Index>{3, 2, 1, 1, 1, 1}, {1, 1, 1, 1, 1, 1, 1, 1, 1}, {9}, {4, 0, 5}}) {
       KVCache cache = model.cache(2);
       CHECK(relative_distance(chunked(model, ids, cache, chunks), full) <= 1e-12);
     }
-    const std::vector<std::int64_t> prompt = {3, 1, 4};
+    const std::vector<Index> prompt = {3, 1, 4};
     const SampleOptions greedy{.greedy = true};  // 20 tokens exceed the context length 9
     CHECK(generated(model, prompt, 20, greedy) == by_full_passes(model, prompt, 20, greedy));
   }
@@ -113,7 +111,7 @@ TEST_CASE("cached logits equal those of the full pass, for every kind of model")
 
 TEST_CASE("cached logits have the same bits as the full pass, as no sum depends on other rows") {
   const NoGrad guard;
-  const std::int64_t context = 400;  // more keys than one block of the attention kernel
+  const Index context = 400;  // more keys than one block of the attention kernel
   const Transformer model =
       random_model({.vocab = kVocab, .context = context, .attention = {.d_model = 48, .heads = 2}});
   const Tensor ids = random_ids(1, context), full = model.forward(ids);
@@ -132,9 +130,9 @@ TEST_CASE("generated tokens equal those of full passes, within the context and b
            {SampleOptions{.greedy = true}, SampleOptions{.temperature = 0.8, .top_k = 7}})
         for (const std::size_t prompt : {1u, 4u, 9u, 12u}) {
           CAPTURE(int(positions), dtype, sample.greedy, prompt);
-          std::vector<std::int64_t> ids(prompt);
+          std::vector<Index> ids(prompt);
           std::iota(ids.begin(), ids.end(), 0);
-          for (std::int64_t& id : ids) id = id * 7 % kVocab;
+          for (Index& id : ids) id = id * 7 % kVocab;
           CHECK(generated(model, ids, 20, sample) == by_full_passes(model, ids, 20, sample));
         }
     }
@@ -149,7 +147,7 @@ TEST_CASE("a cleared cache starts again and never reads its old contents") {
     const Tensor ids = random_ids(1), full = model.forward(ids);
     KVCache cache = model.cache();
     const Tensor nan = heed::autograd::full({1, 2, kContext, 4}, std::nan(""), float64);
-    for (std::int64_t layer = 0; layer < 2; ++layer) cache.append(layer, nan, nan);
+    for (Index layer = 0; layer < 2; ++layer) cache.append(layer, nan, nan);
     CHECK(cache.length() == 0);
     cache.end_pass();
     CHECK(cache.length() == kContext);
@@ -187,10 +185,10 @@ TEST_CASE("a forward pass that throws does not change the cache") {
 TEST_CASE("left padding needs positions that do not count from the first key") {
   const NoGrad guard;
   const Tensor ids = random_ids(2);
-  const std::vector<std::int64_t> lengths = {kContext - 2, kContext};
+  const std::vector<Index> lengths = {kContext - 2, kContext};
   const Tensor right = KeepMask::padding(lengths, kContext).tensor(),
-               left = index_select(
-                   right, 3, from_data(std::vector<std::int64_t>{8, 7, 6, 5, 4, 3, 2, 1, 0}, {9}));
+               left = index_select(right, 3,
+                                   from_data(std::vector<Index>{8, 7, 6, 5, 4, 3, 2, 1, 0}, {9}));
   for (const Positions positions : kAllPositions) {
     CAPTURE(int(positions));
     Transformer::Options o = tiny();
@@ -253,7 +251,7 @@ TEST_CASE("a cache allocates its memory once and does not move it") {
   CHECK(held - before < 2 * 2 * 2 * 3 * 2 * 9 * 4 * 8);
   const auto none = zeros({3, 2, 0, 4}, float64);
   const Tensor start = cache.append(0, none, none).k;
-  for (std::int64_t i = 0; i < kContext; ++i) {
+  for (Index i = 0; i < kContext; ++i) {
     model.forward(one, {.cache = &cache});
     const Tensor now = cache.append(0, none, none).k;
     CHECK(now.shares_storage(start));
@@ -319,10 +317,10 @@ TEST_CASE("rope with an offset rotates by absolute positions") {
   Generator g(4);
   const Tensor x = randn({2, 7, 6}, float64, g);
   const Tensor y = rope(slice(x, 1, 3, 7), {.base = 50, .offset = 3});
-  for (std::int64_t t = 0; t < 4; ++t)
-    for (std::int64_t i = 0; i < 3; ++i) {
+  for (Index t = 0; t < 4; ++t)
+    for (Index i = 0; i < 3; ++i) {
       const double angle = double(3 + t) * std::pow(50, -2 * double(i) / 6);
-      const auto at = [t](const Tensor& z, std::int64_t skip, std::int64_t c) {
+      const auto at = [t](const Tensor& z, Index skip, Index c) {
         return select(select(select(z, 0, 1), 0, t + skip), 0, c).item();
       };
       const double u = at(x, 3, i), v = at(x, 3, i + 3);

@@ -20,7 +20,7 @@ TEST_CASE("sinusoidal positions follow Vaswani et al.") {
   CHECK(table.at({39, 4}) == Approx(std::sin(39 / std::pow(10000, 4.0 / 6))).epsilon(1e-14));
   // A shift of all positions rotates all rows by equal angles, so the product of two rows depends
   // only on their distance.
-  const auto dot = [&](std::int64_t p, std::int64_t q) {
+  const auto dot = [&](Index p, Index q) {
     return sum(select(table, 0, p) * select(table, 0, q)).item();
   };
   CHECK(dot(3, 8) == Approx(dot(20, 25)).epsilon(1e-12));
@@ -52,7 +52,7 @@ TEST_CASE("extend_context lets a model without learned positions accept longer s
       const Tensor logits = model.forward(ids);
       CHECK(same_bits(logits, random_model(longer).forward(ids)));
       CHECK(allclose(slice(logits, 1, 0, 6), before, 0, 1e-12));
-      CHECK_THROWS_AS(extend_context(model, std::int64_t{1} << 30), ValueError);
+      CHECK_THROWS_AS(extend_context(model, Index{1} << 30), ValueError);
     }
     CHECK(same_bits(model.forward(first), before));
   }
@@ -70,7 +70,7 @@ TEST_CASE("every encoding of positions distinguishes orders of tokens, and kNone
     const NoGrad guard;
     // Returns the logits at the last of six positions. The calls below differ in the order of the
     // first five tokens.
-    const auto last = [&](const std::vector<std::int64_t>& ids) {
+    const auto last = [&](const std::vector<Index>& ids) {
       return select(select(model.forward(from_data(ids, {1, 6})), 0, 0), 0, 5);
     };
     const Tensor a = last({0, 1, 2, 3, 4, 0}), b = last({3, 0, 4, 2, 1, 0});
@@ -81,7 +81,7 @@ TEST_CASE("every encoding of positions distinguishes orders of tokens, and kNone
 TEST_CASE("RoPE scores depend only on the distance, and ALiBi adds -slope times the distance") {
   Generator g(6);
   const Tensor q = randn({1, 8}, float64, g), k = randn({1, 8}, float64, g);
-  const auto score = [&](std::int64_t p, std::int64_t j) {
+  const auto score = [&](Index p, Index j) {
     return sum(rope(q, {.offset = p}) * rope(k, {.offset = j})).item();
   };
   CHECK(score(9, 4) == Approx(score(105, 100)).epsilon(1e-11));

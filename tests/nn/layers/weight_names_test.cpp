@@ -86,7 +86,7 @@ TEST_CASE("an option that the other library does not have is named, with what it
 
 // Returns the logits of nanoGPT or GPT-2 with these weights. The code uses no layers of heed.
 Tensor gpt_logits(const std::vector<NamedTensor>& weights, WeightNames names, const Tensor& ids,
-                  std::int64_t heads) {
+                  Index heads) {
   const auto get = [&](const std::string& name) { return find(weights, name); };
   const auto dense = [&](const Tensor& x, const std::string& name) {
     const Tensor w = get(name + ".weight");
@@ -95,7 +95,7 @@ Tensor gpt_logits(const std::vector<NamedTensor>& weights, WeightNames names, co
   const auto norm = [&](const Tensor& x, const std::string& name) {
     return layer_norm(x, {x.size(-1)}, get(name + ".weight"), get(name + ".bias"));
   };
-  const std::int64_t n = ids.size(0);
+  const Index n = ids.size(0);
   const Tensor wpe = get("transformer.wpe.weight");
   Tensor x = embedding(get("transformer.wte.weight"), ids) + slice(wpe, 0, 0, n);
   for (int layer = 0; get(fmt::format("transformer.h.{}.ln_1.weight", layer)).defined(); ++layer) {
@@ -173,7 +173,7 @@ TEST_CASE("each option alone is an error of export, or a known option of the oth
         const Transformer back = with_weights(Transformer(c.model), file, names);
         CHECK(same_tensors(parameters(back), parameters(model)));
         if (names == kTorch || names == kTransformerLens) continue;
-        const Tensor ids = arange(std::min<std::int64_t>(3, c.model.context));
+        const Tensor ids = arange(std::min<Index>(3, c.model.context));
         const Tensor logits = gpt_logits(weights, names, ids, c.model.attention.heads);
         CHECK(allclose(squeeze(model(unsqueeze(ids, 0)), 0), logits, 1e-4, 1e-5));
       }

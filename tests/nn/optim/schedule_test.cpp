@@ -8,7 +8,7 @@ namespace {
 using namespace heed::nn;
 
 TEST_CASE("schedules equal those of nanoGPT") {
-  const auto at = [](Decay decay, std::int64_t step) {
+  const auto at = [](Decay decay, Index step) {
     return Schedule{decay, 1.0, 0.1, 9, 109}.lr_at(step);
   };
   for (const Decay decay : {Decay::kConstant, Decay::kLinear, Decay::kCosine}) {
@@ -23,7 +23,7 @@ TEST_CASE("schedules equal those of nanoGPT") {
   CHECK(at(Decay::kCosine, 59) == Approx(0.55));
   CHECK(at(Decay::kCosine, 34) == Approx(0.1 + 0.9 * (1 + std::sqrt(0.5)) / 2));
   for (const Decay decay : {Decay::kLinear, Decay::kCosine})
-    for (const std::int64_t step : {109, 110, 100000}) CHECK(at(decay, step) == 0.1);
+    for (const Index step : {109, 110, 100000}) CHECK(at(decay, step) == 0.1);
   CHECK(Schedule{Decay::kCosine, 1.0, 0.1, 0, 10}.lr_at(0) == 1);      // no warm-up steps
   CHECK(Schedule{Decay::kCosine, 1.0, 0.1, 10, 10}.lr_at(10) == 0.1);  // only warm-up steps
 }
@@ -36,7 +36,7 @@ TEST_CASE("wsd warms up, stays constant, and decays linearly at the end") {
                    .total_steps = 20,
                    .decay_steps = 8};
   CHECK(s.lr_at(0) == Approx(0.2));
-  for (std::int64_t step = 4; step < 12; ++step) CHECK(s.lr_at(step) == 1);
+  for (Index step = 4; step < 12; ++step) CHECK(s.lr_at(step) == 1);
   CHECK(s.lr_at(12) == 1);
   CHECK(s.lr_at(16) == Approx(0.6));
   CHECK(s.lr_at(19) == Approx(0.3));

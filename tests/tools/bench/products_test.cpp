@@ -21,8 +21,8 @@ double flop_of(const std::vector<ModelProduct>& list, bool attention) {
 }
 
 // Returns how many products of this shape the list counts.
-std::int64_t count_of(const std::vector<ModelProduct>& list, const ProductShape& shape) {
-  std::int64_t count = 0;
+Index count_of(const std::vector<ModelProduct>& list, const ProductShape& shape) {
+  Index count = 0;
   for (const ModelProduct& p : list)
     if (p.shape == shape) count += p.count;
   return count;
@@ -32,7 +32,7 @@ TEST_CASE("the products of a step have the FLOP that flops_per_token() counts") 
   for (const std::string& preset : bench_presets()) {
     CAPTURE(preset);
     const lab::RunConfig config = lab::preset(preset);
-    const std::int64_t vocabulary = bench_vocabulary(preset);
+    const Index vocabulary = bench_vocabulary(preset);
     const auto step = training_products(config, vocabulary, config.batch),
                shard = training_products(config, vocabulary, config.batch / 2),
                token = forward_products(config, vocabulary, 1, 1);
@@ -59,7 +59,7 @@ TEST_CASE("the products of a step have the shapes and forms of linear layers and
   CHECK(count_of(step, {96, 32, 256, true, false}) == 1);   // dW = dqkv^T x
   // toy has 32 sequences of 64 tokens, 2 layers, 4 heads of width 16. Causality halves the counts.
   const auto toy = training_products(lab::preset("toy"), 64, 32);
-  const std::int64_t both = 2 * 32 * 2 * 4 / 2;              // of two kinds
+  const Index both = 2 * 32 * 2 * 4 / 2;                     // of two kinds
   CHECK(count_of(toy, {64, 64, 16, false, true}) == both);   // S = q k^T and dP = dO v^T
   CHECK(count_of(toy, {64, 16, 64, false, false}) == both);  // O = P v and dq = dS k
   CHECK(count_of(toy, {64, 16, 64, true, false}) == both);   // dv = P^T dO and dk = dS^T q
@@ -69,7 +69,7 @@ TEST_CASE("threads compute the products of shards side by side") {
   const int before = autograd::num_threads();
   autograd::set_num_threads(2);
   const lab::RunConfig config = lab::preset("micro");
-  const auto jobs = [&](std::int64_t shards) {
+  const auto jobs = [&](Index shards) {
     const auto run = products_alone(training_products(config, 32, config.batch / shards), shards);
     const std::uint64_t first = autograd::pool_jobs();
     run();
@@ -85,7 +85,7 @@ TEST_CASE("the traffic of a step counts weights, gradients, moments and activati
   const lab::RunConfig config = lab::preset("micro");
   autograd::Generator g(1);
   const nn::Transformer model = lab::make_model(config, 32, 32, g);
-  const std::int64_t parameters = 13792 + 32 * 32 + 16 * 32;  // with both embeddings
+  const Index parameters = 13792 + 32 * 32 + 16 * 32;  // with both embeddings
   CHECK(nn::count_parameters(model) == parameters);
   CHECK(TrainingStep(config, 32).traffic_bytes() ==
         44.0 * parameters + 2 * 16 * lab::activation_bytes(model));

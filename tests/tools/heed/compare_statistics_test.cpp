@@ -20,7 +20,7 @@ ComparedRun record(std::int64_t seed, std::int64_t kv_heads, const std::vector<d
   run.config = lab::preset("induction");
   run.config.seed = seed, run.config.model.attention.heads = 4,
   run.config.model.attention.kv_heads = kv_heads;
-  for (std::size_t i = 0; i < losses.size(); ++i) run.eval_loss[std::int64_t(i) * 10] = losses[i];
+  for (std::size_t i = 0; i < losses.size(); ++i) run.eval_loss[Index(i) * 10] = losses[i];
   run.loss = losses.back();
   run.above_optimum = losses.back() - 0.5, run.accuracy = 1 - losses.back() / 10;
   return run;

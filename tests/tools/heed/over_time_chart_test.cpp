@@ -9,7 +9,7 @@ using namespace heed;
 // Returns a study over three steps of a model with two layers of this number of heads, and an MLP
 // that counts. At step s, head h of layer l has the effect -(l + h) s. `known` is NaN or 1: the
 // factor of the scores, of the counted loss and of the optimal loss.
-lab::OverTime study_of(std::int64_t heads, double known = 1) {
+lab::OverTime study_of(Index heads, double known = 1) {
   lab::OverTime study{.steps = {0, 10, 20},
                       .value = {-3, -3, -1},
                       .accuracy = {0, 0, 1},
@@ -17,7 +17,7 @@ lab::OverTime study_of(std::int64_t heads, double known = 1) {
                       .counted_loss = {3 * known, 3 * known, 0.1 * known},
                       .optimal_loss = 0.5 * known,
                       .resid = {{1, 2, 3}, {2, 2, 2}, {3, 3, 3}}};
-  for (std::int64_t i = 0; i <= 2 * heads; ++i) {
+  for (Index i = 0; i <= 2 * heads; ++i) {
     const double size = double(i / heads + i % heads), none = NAN;
     lab::ComponentCurves c{.name = "c",
                            .counts = i > 0,

@@ -24,7 +24,7 @@ class Counting : public Task {
 
  private:
   Sequence draw(Generator& g) const override {
-    std::int64_t at = 0;
+    Index at = 0;
     g.randint({&at, 1}, 0, 5);
     Sequence s;
     for (; s.inputs.size() < 8; ++at) {

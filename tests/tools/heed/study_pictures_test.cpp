@@ -25,7 +25,7 @@ using heed::testing::Folder;
 using nn::Tensor;
 using plot::same_pixels;
 
-constexpr std::int64_t kLength = 6, kWindow = 3;
+constexpr Index kLength = 6, kWindow = 3;
 
 // Returns a study of a model with two layers of two heads and a window of three tokens.
 const lab::Study& windowed_study() {
@@ -47,7 +47,7 @@ const lab::Study& windowed_study() {
 std::vector<Tensor> layers_of(const nn::SafeTensors& file, std::string_view name) {
   std::vector<Tensor> layers;
   for (const nn::NamedTensor& array : file.tensors)
-    if (array.name == nn::block_site(std::int64_t(layers.size()), "attn." + std::string(name)))
+    if (array.name == nn::block_site(Index(layers.size()), "attn." + std::string(name)))
       layers.push_back(array.tensor);
   return layers;
 }
@@ -62,9 +62,7 @@ StudyTexts texts_of(const nn::SafeTensors& file) {
 
 StudyTexts texts() { return {"first", "made up", "the mean loss", {"^", "a", "b", "c", " ", "é"}}; }
 
-bool is_hidden(std::int64_t query, std::int64_t key) {
-  return key > query || key + kWindow <= query;
-}
+bool is_hidden(Index query, Index key) { return key > query || key + kWindow <= query; }
 
 TEST_CASE("hidden cells are masked, and the scale ends at 1 or at the largest visible magnitude",
           "[plot]") {
@@ -78,10 +76,10 @@ TEST_CASE("hidden cells are masked, and the scale ends at 1 or at the largest vi
     float visible = 0;
     for (std::size_t h = 0; h < 4; ++h) {
       const plot::Panel& panel = grid.panels[h];
-      const auto map = contiguous(select(maps[h / 2], 1, std::int64_t(h % 2))).to_vector<float>();
+      const auto map = contiguous(select(maps[h / 2], 1, Index(h % 2))).to_vector<float>();
       REQUIRE(panel.masked.size() == map.size());
       for (std::size_t i = 0; i < map.size(); ++i) {
-        const auto at = std::int64_t(i);
+        const auto at = Index(i);
         CHECK((panel.masked[i] != 0) == is_hidden(at / kLength, at % kLength));
         if (panel.masked[i]) continue;
         CHECK(panel.values[i] == map[i]);

@@ -10,7 +10,7 @@ using namespace heed;
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
-StepState state(std::int64_t step, std::int64_t steps, double loss, double optimal) {
+StepState state(Index step, Index steps, double loss, double optimal) {
   return {{.step = step, .loss = loss, .lr = 3e-3, .grad_norm = 0.5234}, steps, optimal, 61234, 21};
 }
 
@@ -32,7 +32,7 @@ TEST_CASE("the lines of steps and evaluations have loss, distance, lr, norm, spe
 
 TEST_CASE("every line has at most 80 columns, and contains the loss and the norm") {
   const double losses[] = {0, 1.5, 99.99, 12345.678, 1e300, kNan, HUGE_VAL};
-  for (const std::int64_t steps : {1LL, 400LL, 1'000'000LL, 1'000'000'000LL})
+  for (const Index steps : {1LL, 400LL, 1'000'000LL, 1'000'000'000LL})
     for (const double loss : losses)
       for (const double optimal : {0.0, 1.2, kNan})
         for (const double norm : {0.0, 3e-12, 0.5, 1e300, HUGE_VAL})

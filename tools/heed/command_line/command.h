@@ -67,7 +67,7 @@ struct Command {
   // Settings that several commands share.
   bool json = false;
   std::string config;
-  std::int64_t threads = 0;
+  Index threads = 0;
   enum Common { kJson = 1, kConfig = 2, kThreads = 4 };
   /// Adds common settings; `which` is a sum of Common values.
   void add_common(int which);

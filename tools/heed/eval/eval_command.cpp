@@ -18,7 +18,7 @@ namespace {
 
 struct EvalArguments {
   std::string run, weights = lab::RunFolder::kState, prompt, text, lines;
-  std::int64_t context = 0, sequences = 0, stride = 0;
+  Index context = 0, sequences = 0, stride = 0;
   lab::TaskParameters parameters;
 
   // True: the evaluation is on another file than that of the run.
@@ -129,7 +129,7 @@ Out eval(const EvalArguments& a) {
       a.elsewhere() ? evaluated_task(run, a) : std::move(run.task);
   const lab::TaskInfo& info = task->info();
   nn::extend_context(run.model, info.context);
-  const std::int64_t size = task->evaluation_size();
+  const Index size = task->evaluation_size();
   if (a.sequences > size)
     usage_error("--sequences needs 1 to {}, the size of the evaluation set, got {}", size,
                 a.sequences);

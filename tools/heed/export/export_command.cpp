@@ -27,7 +27,7 @@ Out run_export(const ExportArguments& a) {
       lab::weights_metadata({.config = run.config, .data = run.task->info().data}, run.step);
   metadata[lab::kConfigKey] = lab::to_toml(run.config);
   nn::save_safetensors(a.out, weights, metadata);
-  std::int64_t numbers = 0;
+  Index numbers = 0;
   for (const nn::NamedTensor& t : weights) numbers += t.tensor.numel();
   const std::string names = nn::enum_name(a.names);
   Out out;

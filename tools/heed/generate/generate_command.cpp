@@ -16,12 +16,12 @@ namespace {
 
 struct GenerateArguments {
   std::string run, weights = lab::RunFolder::kState, prompt, stop;
-  std::int64_t tokens = 256, seed = 1, samples = 1;
+  Index tokens = 256, seed = 1, samples = 1;
   lab::SampleOptions how;
 };
 
 struct Sample {
-  std::vector<std::int64_t> tokens = {};
+  std::vector<Index> tokens = {};
   bool stopped = false;
 };
 
@@ -35,12 +35,12 @@ class TokenWriter {
  public:
   explicit TokenWriter(const lab::TaskInfo& info) : info_(info) {}
 
-  void prompt(std::vector<std::int64_t> ids) {
+  void prompt(std::vector<Index> ids) {
     // A sequence of the task `lines` begins with a newline, which is not printed.
     if (info_.stop && ids[0] == *info_.stop) ids.erase(ids.begin());
     write_out(info_.vocabulary.decode(ids));
   }
-  void token(std::int64_t id) {
+  void token(Index id) {
     last_ = info_.vocabulary.symbols()[std::size_t(id)];
     write_out(last_);
   }
@@ -59,7 +59,7 @@ Value sample_json(const Sample& sample, const lab::Vocabulary& vocabulary) {
                         {"stopped", sample.stopped}});
 }
 
-std::vector<std::int64_t> prompt_ids(const GenerateArguments& a, const lab::Task& task) {
+std::vector<Index> prompt_ids(const GenerateArguments& a, const lab::Task& task) {
   try {
     return task.prompt(a.prompt).inputs.to_vector<std::int64_t>();
   } catch (const autograd::ValueError& e) {
@@ -68,7 +68,7 @@ std::vector<std::int64_t> prompt_ids(const GenerateArguments& a, const lab::Task
   }
 }
 
-void check_sampling(const lab::SampleOptions& how, std::int64_t samples) {
+void check_sampling(const lab::SampleOptions& how, Index samples) {
   if (how.greedy && (how.top_k > 0 || how.top_p < 1))
     usage_error("--greedy always chooses the most likely token; leave out --top-k and --top-p");
   if (how.greedy && samples > 1)
@@ -77,7 +77,7 @@ void check_sampling(const lab::SampleOptions& how, std::int64_t samples) {
 
 struct Generated {
   std::vector<Sample> samples;
-  std::int64_t tokens = 0;  // number of tokens of all samples
+  Index tokens = 0;  // number of tokens of all samples
   double seconds = 0;
 
   double tokens_per_s() const { return seconds > 0 ? double(tokens) / seconds : 0; }
@@ -121,14 +121,14 @@ Out generate(const GenerateArguments& a, bool json) {
   const lab::LoadedRun run = open_run(folder, a.weights, lab::Use::kPrompts);
   const lab::TaskInfo& info = run.task->info();
   const auto ids = prompt_ids(a, *run.task);
-  std::vector<std::int64_t> stops = info.vocabulary.encode(a.stop, "stop");
+  std::vector<Index> stops = info.vocabulary.encode(a.stop, "stop");
   if (info.stop) stops.push_back(*info.stop);
 
   // A sequence of a task ends at the context length. A text file has no such end.
-  const std::int64_t room = info.context + 1 - std::int64_t(ids.size());
-  const std::int64_t most = info.endless ? a.tokens : std::min(a.tokens, room);
+  const Index room = info.context + 1 - Index(ids.size());
+  const Index most = info.endless ? a.tokens : std::min(a.tokens, room);
   std::vector<nn::Generator> streams;
-  for (std::int64_t i = 0; i < a.samples; ++i) streams.push_back(lab::sample_stream(a.seed, i));
+  for (Index i = 0; i < a.samples; ++i) streams.push_back(lab::sample_stream(a.seed, i));
   Generated g{.samples = std::vector<Sample>(streams.size())};
   // If there are several samples, they are generated at the same time and therefore printed at the
   // end.
@@ -138,18 +138,16 @@ Out generate(const GenerateArguments& a, bool json) {
   Progress progress(live && ::isatty(STDOUT_FILENO) != 0);
   const Stopwatch clock;
   past_input_checks([&] {
-    lab::generate_samples(
-        run.model, ids, most, a.how, streams, [&](std::int64_t i, std::int64_t id) {
-          Sample& sample = g.samples[std::size_t(i)];
-          sample.tokens.push_back(id);
-          ++g.tokens;
-          if (live) writer.token(id);
-          if (progress.is_due())
-            progress.at_work(
-                fmt::format("Generating: {} of {} tokens", sample.tokens.size(), most));
-          sample.stopped = std::find(stops.begin(), stops.end(), id) != stops.end();
-          return !sample.stopped;
-        });
+    lab::generate_samples(run.model, ids, most, a.how, streams, [&](Index i, Index id) {
+      Sample& sample = g.samples[std::size_t(i)];
+      sample.tokens.push_back(id);
+      ++g.tokens;
+      if (live) writer.token(id);
+      if (progress.is_due())
+        progress.at_work(fmt::format("Generating: {} of {} tokens", sample.tokens.size(), most));
+      sample.stopped = std::find(stops.begin(), stops.end(), id) != stops.end();
+      return !sample.stopped;
+    });
   });
   g.seconds = clock.seconds();
   progress.clear();
@@ -157,7 +155,7 @@ Out generate(const GenerateArguments& a, bool json) {
   for (std::size_t i = 0; i < g.samples.size() && !live; ++i) {
     print("--- sample {} of {}\n", i + 1, g.samples.size());
     writer.prompt(ids);
-    for (const std::int64_t id : g.samples[i].tokens) writer.token(id);
+    for (const Index id : g.samples[i].tokens) writer.token(id);
     writer.end();
   }
   if (live) writer.end();

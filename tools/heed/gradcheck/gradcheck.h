@@ -17,7 +17,7 @@ enum class OracleChoice { kDifferences, kDual, kBoth };
 /// Options of the command line.
 struct GradcheckRequest {
   std::vector<std::string> ops;  ///< names of ops and layers; empty: all that are registered
-  std::int64_t order = 2;        ///< 1: gradients; 2: also gradients of gradients
+  Index order = 2;               ///< 1: gradients; 2: also gradients of gradients
   OracleChoice oracle = OracleChoice::kBoth;
   std::int64_t seed = 1;                         ///< seed of random cotangents and directions
   std::string run;                               ///< run directory for report_run_gradcheck()

@@ -30,10 +30,10 @@ void keep_least(std::optional<double>& least, double x) {
 // One row of the table: a check and the totals of its results.
 struct Row {
   std::string name;
-  std::int64_t checked = 0, failed = 0, entries = 0, moved = 0, on_kink = 0;
-  std::map<std::string, std::int64_t> skipped = {};  // number of skipped layouts, by reason
-  std::optional<double> digits[2][2] = {};           // the fewest, by order and oracle
-  std::optional<double> minus_error[2] = {};         // the largest error, by order, times -1
+  Index checked = 0, failed = 0, entries = 0, moved = 0, on_kink = 0;
+  std::map<std::string, Index> skipped = {};  // number of skipped layouts, by reason
+  std::optional<double> digits[2][2] = {};    // the fewest, by order and oracle
+  std::optional<double> minus_error[2] = {};  // the largest error, by order, times -1
 
   void add(const CheckResult& r) {
     if (!r.skipped.empty()) {
@@ -51,8 +51,8 @@ struct Row {
       }
     }
   }
-  std::int64_t skips() const {
-    std::int64_t n = 0;
+  Index skips() const {
+    Index n = 0;
     for (const auto& [reason, count] : skipped) n += count;
     return n;
   }
@@ -134,8 +134,8 @@ void add_rows(Out& out, const std::vector<Row>& rows) {
 
 Out report_of(const std::vector<Row>& rows, const std::vector<std::string>& failures,
               double seconds, std::int64_t seed) {
-  std::int64_t checked = 0, failed = 0, skips = 0, moved = 0, on_kink = 0;
-  std::map<std::string, std::int64_t> skipped;
+  Index checked = 0, failed = 0, skips = 0, moved = 0, on_kink = 0;
+  std::map<std::string, Index> skipped;
   const Row* worst = nullptr;
   int order = 1;  // of the worst
   for (const Row& row : rows) {

@@ -20,15 +20,15 @@ namespace {
 
 // Time limits in seconds. One round of checks of all tensors always runs.
 constexpr double kSeconds = 2;
-constexpr std::int64_t kFloat32Seconds = 5;
+constexpr Index kFloat32Seconds = 5;
 
 std::vector<lab::CheckedParameter> check_run(const lab::LoadedRun& run, const lab::Batch& batch,
                                              const GradcheckRequest& request) {
   const std::vector<nn::NamedTensor> tensors = nn::parameters(run.model);
   Progress progress(false);
   return check_parameters(
-      run.model, batch, request.options(), kSeconds, [&](std::int64_t done, std::int64_t total) {
-        const std::int64_t i = done % total;
+      run.model, batch, request.options(), kSeconds, [&](Index done, Index total) {
+        const Index i = done % total;
         progress.at_work(fmt::format("Checking round {}, {} of {}: {}", done / total + 1, i + 1,
                                      total, tensors[std::size_t(i)].name));
       });
@@ -87,7 +87,7 @@ Out report_run_gradcheck(const GradcheckRequest& request) {
   const Stopwatch clock;
   const std::optional<autograd::Float32Report> float32 = check_run_in_float32(run, batch);
   const std::vector<lab::CheckedParameter> parameters = check_run(run, batch, request);
-  std::int64_t failed = 0, entries = 0, count = 0;
+  Index failed = 0, entries = 0, count = 0;
   double fewest = 16;
   std::string message;
   for (const lab::CheckedParameter& p : parameters) {

@@ -66,7 +66,7 @@ Out info_on_run(const fs::path& folder, const std::string* prompt) {
                     attention = composite.empty() ? "fused" : "composite because of " + composite;
   const Value ids =
       prompt ? Value(run.task->prompt(*prompt).inputs.to_vector<std::int64_t>()) : Value();
-  const std::int64_t count = nn::count_parameters(run.model);
+  const Index count = nn::count_parameters(run.model);
   const double bytes = double(count) * double(element_size(c.model.attention.dtype)),
                training = 4 * bytes,  // weights, gradients and the two moments of AdamW
       activations = lab::activation_bytes(run.model), flops = lab::flops_per_token(run.model);
@@ -127,7 +127,7 @@ nn::SafeTensors load_file(const std::string& path) {
 Out info_on_file(const std::string& path) {
   const nn::SafeTensors file = load_file(path);
   const std::string checksum = file.checksum.empty() ? "none" : "crc32c " + file.checksum;
-  std::int64_t count = 0;
+  Index count = 0;
   for (const nn::NamedTensor& t : file.tensors) count += t.tensor.numel();
   Out out;
   out.text("{}: {}, {}, checksum {}", path, counted(std::ssize(file.tensors), "tensor"),

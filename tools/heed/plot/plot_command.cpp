@@ -67,12 +67,12 @@ nn::NamedTensor read_tensor(const PlotArguments& a) {
 // Returns the labels that --x-labels or --y-labels gives: a list separated by commas, or the lines
 // of a file. Throws UsageError unless there are `count` labels.
 std::vector<std::string> read_labels(const std::string& where, const std::string& given,
-                                     std::int64_t count) {
+                                     Index count) {
   const bool is_file = autograd::is_file(given);
   std::string text = is_file ? lab::read_text(given, nn::kMaxLabelBytes) : given;
   if (is_file && text.ends_with('\n')) text.pop_back();
   const std::vector<std::string> labels = split(text, is_file ? '\n' : ',');
-  if (std::int64_t(labels.size()) != count)
+  if (Index(labels.size()) != count)
     usage_error("{}: got {} labels, needs {}, separated by commas or as lines of a file", where,
                 labels.size(), count);
   return labels;
@@ -95,13 +95,13 @@ void check_float32(const nn::Tensor& x, const nn::Tensor& narrow) {
 // Adds a panel for each matrix of x, which has shape [..., rows, columns]. The title of a panel is
 // the index of its matrix in the leading axes, such as "1, 0", without the axes of size 1.
 void add_panels(plot::HeatmapGrid& grid, const nn::Tensor& x) {
-  constexpr std::int64_t kLongest = 16'384, kMostPanels = 256, kMostColumns = 16;
-  const std::int64_t rows = x.size(-2), cols = x.size(-1);
+  constexpr Index kLongest = 16'384, kMostPanels = 256, kMostColumns = 16;
+  const Index rows = x.size(-2), cols = x.size(-1);
   if (x.numel() == 0)
     usage_error(
         "cannot draw a tensor without elements (matrices of {} x {}); choose another --name", rows,
         cols);
-  const std::int64_t panels = x.numel() / (rows * cols);
+  const Index panels = x.numel() / (rows * cols);
   if (rows > kLongest || cols > kLongest || panels > kMostPanels)
     usage_error(
         "got {} matrices of {} x {}; heed plot draws up to {} matrices, of up to {} rows and "
@@ -110,9 +110,9 @@ void add_panels(plot::HeatmapGrid& grid, const nn::Tensor& x) {
   const nn::Tensor all = contiguous(to(x, autograd::float32));
   check_float32(x, all);
   const float* values = all.data<float>();
-  for (std::int64_t p = 0; p < panels; ++p, values += rows * cols) {
+  for (Index p = 0; p < panels; ++p, values += rows * cols) {
     std::string place;
-    for (std::int64_t i = x.rank() - 3, left = p; i >= 0; left /= x.size(int(i)), --i)
+    for (Index i = x.rank() - 3, left = p; i >= 0; left /= x.size(int(i)), --i)
       if (x.size(int(i)) > 1)
         place = std::to_string(left % x.size(int(i))) + (place.empty() ? "" : ", ") + place;
     std::vector<std::uint8_t> masked(std::size_t(rows * cols));
@@ -122,7 +122,7 @@ void add_panels(plot::HeatmapGrid& grid, const nn::Tensor& x) {
         {place, int(rows), int(cols), {values, values + rows * cols}, std::move(masked)});
   }
   grid.panel_columns = int(x.rank() > 2 ? std::min(x.size(-3), kMostColumns) : 1);
-  constexpr std::int64_t kPrinted = 16;
+  constexpr Index kPrinted = 16;
   grid.print_values = panels == 1 && std::max(rows, cols) <= kPrinted;
   const bool negative = std::any_of(all.data<float>(), all.data<float>() + all.numel(),
                                     [](float v) { return v < 0 && !std::isinf(v); });

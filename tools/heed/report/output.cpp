@@ -84,14 +84,14 @@ std::string version_text() {
          ")";
 }
 
-std::string with_commas(std::int64_t n) {
+std::string with_commas(Index n) {
   std::string digits = std::to_string(n);
   for (std::ptrdiff_t i = std::ssize(digits) - 3; i > (n < 0 ? 1 : 0); i -= 3)
     digits.insert(std::size_t(i), ",");
   return digits;
 }
 
-std::string counted(std::int64_t n, std::string_view noun) {
+std::string counted(Index n, std::string_view noun) {
   return fmt::format("{} {}{}", with_commas(n), noun, n == 1 ? "" : "s");
 }
 

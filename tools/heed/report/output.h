@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "autograd/base/error.h"
+#include "autograd/base/index.h"
 
 namespace heed {
 
@@ -86,10 +87,10 @@ const std::string& typed_command();
 std::string version_text();
 
 /// Formats an integer with commas: 12,345,678.
-std::string with_commas(std::int64_t n);
+std::string with_commas(Index n);
 /// Returns a number, with commas, and its noun: "1 run", "1,024 runs". The plural of the noun ends
 /// in s.
-std::string counted(std::int64_t n, std::string_view noun);
+std::string counted(Index n, std::string_view noun);
 /// Formats a number of bytes with powers of 1000: 1.2 kB, 3.4 MB, 5.6 GB.
 std::string bytes_text(double bytes);
 /// Formats a number with powers of 1000: 1.2 k, 3.4 M, 5.6 G.

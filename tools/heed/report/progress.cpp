@@ -67,7 +67,7 @@ void Progress::repeat(const std::stop_token& stop) {
     wake_.wait_for(lock, stop, std::chrono::seconds(1), [] { return false; });
     const double now = clock_.seconds();
     if (stop.stop_requested() || activity_.empty() || now - last_output_ < silence_ + 1) continue;
-    put_activity(activity_ + "  (" + std::to_string(std::int64_t(now - activity_start_)) + " s)");
+    put_activity(activity_ + "  (" + std::to_string(Index(now - activity_start_)) + " s)");
   }
 }
 

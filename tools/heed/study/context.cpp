@@ -30,12 +30,12 @@ double components_work(const StudySample& s) {
 
 // Returns the number of sequences of a study: 32, or more until 4,096 positions count in the
 // accuracy, at most 512. With fewer positions, the components that count depend on the sequences.
-std::int64_t default_samples(const lab::Task& task) {
-  constexpr std::int64_t kLeast = 32, kMost = 512, kCounted = 4096;
+Index default_samples(const lab::Task& task) {
+  constexpr Index kLeast = 32, kMost = 512, kCounted = 4096;
   const nn::Tensor counted = task.evaluation(0, std::min(kLeast, task.evaluation_size())).counted;
   const double by_sequence =
       std::max(1.0, sum(to(counted, autograd::float64)).item()) / double(counted.size(0));
-  return std::clamp(std::int64_t(std::ceil(kCounted / by_sequence)), kLeast, kMost);
+  return std::clamp(Index(std::ceil(kCounted / by_sequence)), kLeast, kMost);
 }
 
 // Returns L on sequences of the task. Without --samples, given tokens and positions belong to the
@@ -61,8 +61,8 @@ lab::Objective task_objective(const StudyOptions& o, const Subject& s, const lab
 
 StudySample sample_of(const StudyOptions& o, const Subject& s) {
   const lab::Task& task = *s.run->task;
-  const std::int64_t available = task.evaluation_size(),
-                     most = 8 * lab::evaluation_chunk(s.model(), s.info());
+  const Index available = task.evaluation_size(),
+              most = 8 * lab::evaluation_chunk(s.model(), s.info());
   if (available < lab::kLeastSequences && !o.chooses_sequence())
     usage_error("{} has {}, and a study needs at least {}; use a longer text, or --prompt",
                 s.info().name, counted(available, "sequence"), lab::kLeastSequences);
@@ -74,8 +74,8 @@ StudySample sample_of(const StudyOptions& o, const Subject& s) {
   if (o.samples > 0 && o.samples < lab::kLeastSequences)
     usage_error("--samples: needs at least {}, because each sequence has {} donors; got {}",
                 lab::kLeastSequences, lab::kDonors, o.samples);
-  const std::int64_t wanted = o.samples > 0 ? o.samples : default_samples(task),
-                     count = std::min({wanted, most, available});
+  const Index wanted = o.samples > 0 ? o.samples : default_samples(task),
+              count = std::min({wanted, most, available});
   const lab::DonorSample drawn = lab::with_donors(task.evaluation(0, count));
   std::string why;
   if (drawn.donors.rows.empty())
@@ -96,7 +96,7 @@ StudySample sample_of(const StudyOptions& o, const Subject& s) {
 }
 
 lab::ProgressCallback StudyContext::counting(std::string what) const {
-  return [what = std::move(what), this](std::int64_t done, std::int64_t total) {
+  return [what = std::move(what), this](Index done, Index total) {
     progress.at_work(fmt::format("{}: {} of {}", what, done, total));
   };
 }
@@ -150,8 +150,8 @@ bool StudyContext::predicts() {
   if (!subject.has_sequences) return true;
   if (no_better_) return no_better_->empty();
   const lab::Task& task = *subject.run->task;
-  const std::int64_t count = std::min({default_samples(task), task.evaluation_size(),
-                                       8 * lab::evaluation_chunk(model(), subject.info())});
+  const Index count = std::min({default_samples(task), task.evaluation_size(),
+                                8 * lab::evaluation_chunk(model(), subject.info())});
   const auto gains = lab::gains_over_frequencies(model(), task.evaluation(0, count));
   no_better_ = "";
   if (gains.empty()) return true;

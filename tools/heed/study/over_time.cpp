@@ -16,7 +16,7 @@ namespace {
 
 // Returns the sequences that are studied: the sequence shown, or kSequences of the task.
 StudySample sample_over_time(const StudyOptions& o, const Subject& s, Progress& progress) {
-  constexpr std::int64_t kSequences = 32;
+  constexpr Index kSequences = 32;
   if (o.has_prompt || o.has_sample) {
     StudyContext context(o, s, progress);
     const StudySample& shown = context.shown();
@@ -38,7 +38,7 @@ nn::Json over_time_json(const lab::OverTime& study) {
     components.push_back(std::move(entry));
   }
   if (const auto fall = lab::steepest_fall(study))
-    fall_json = std::vector<std::int64_t>{fall->from, fall->to};
+    fall_json = std::vector<Index>{fall->from, fall->to};
   return nn::Json::object({{"optimal_loss", study.optimal_loss},
                            {"steps", study.steps},
                            {"values", study.value},
@@ -83,14 +83,14 @@ Section time_section(const lab::OverTime& study, const Subject& s, const StudySa
 plot::Series head_line(const nn::HeadIndex& head, std::vector<double> x, std::vector<double> y) {
   return {.x = std::move(x),
           .y = std::move(y),
-          .dash = int(std::max<std::int64_t>(head.head, 0) % plot::kDashPatterns),
+          .dash = int(std::max<Index>(head.head, 0) % plot::kDashPatterns),
           .color = int(head.layer)};
 }
 
 // Adds the legend for the colors and dash patterns of head_line() of all heads up to `last`.
 void name_heads(plot::ChartStack& stack, const nn::HeadIndex& last) {
-  for (std::int64_t l = 0; l <= last.layer; ++l) stack.colors.push_back(fmt::format("layer {}", l));
-  for (std::int64_t h = 0; h <= last.head; ++h)
+  for (Index l = 0; l <= last.layer; ++l) stack.colors.push_back(fmt::format("layer {}", l));
+  for (Index h = 0; h <= last.head; ++h)
     if (h < plot::kDashPatterns)
       stack.dashes.push_back(fmt::format("head {}", h));
     else
@@ -166,7 +166,7 @@ plot::ChartStack over_time_chart(const lab::OverTime& study, const lab::TaskInfo
                        .x_name = "training step",
                        .log_y = true};
   for (std::size_t l = 0; l < study.resid.size(); ++l)
-    flow.series.push_back(head_line({std::int64_t(l), -1}, steps, study.resid[l]));
+    flow.series.push_back(head_line({Index(l), -1}, steps, study.resid[l]));
   stack.panels.push_back(std::move(flow));
   for (const lab::ComponentCurves& c : study.components)
     if (c.head) last = {c.head->layer, std::max(last.head, c.head->head)};
@@ -187,7 +187,7 @@ Out study_over_time(const Subject& subject, const StudyOptions& options) {
   nn::Transformer model = nn::clone(subject.model());
   lab::OverTime study =
       lab::over_time(model, checkpoints, {sample.run.batch, sample.donors, 0}, sample.run.objective,
-                     [&](std::int64_t done, std::int64_t total) {
+                     [&](Index done, Index total) {
                        progress.at_work(fmt::format("Studying checkpoints: {} of {}", done, total));
                      });
   study.optimal_loss = subject.info().optimal;

@@ -123,7 +123,7 @@ void add_section(Out& out, const Section& section) {
 Files draw_pictures(ResultFolder& folder, const std::vector<Picture>& pictures,
                     const PictureSource& source) {
   std::vector<Files> written(pictures.size());
-  autograd::parallel_for(std::ssize(pictures), 1, [&](std::int64_t i, std::int64_t) {
+  autograd::parallel_for(std::ssize(pictures), 1, [&](Index i, Index) {
     const Picture& p = pictures[std::size_t(i)];
     std::filesystem::path file;
     for (const std::string& format : source.formats) file = folder.file(p.file + "." + format);

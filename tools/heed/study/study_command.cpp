@@ -21,7 +21,7 @@ namespace {
 // right tokens; for a prompt, and for a sequence without one, that of its answer.
 lab::Objective shown_objective(const StudyOptions& o, const lab::LoadedRun& run,
                                const lab::Batch& sequence) {
-  const std::int64_t length = sequence.inputs.numel();
+  const Index length = sequence.inputs.numel();
   lab::Objective given =
       parse_objective(o.of.empty() ? "logprob" : o.of, o.at, run.task->info(), length);
   if (!o.of.empty() || !o.at.empty()) return given;
@@ -45,7 +45,7 @@ Subject chosen_subject(const StudyOptions& o) {
   const lab::Batch sequence = o.has_prompt   ? task.prompt(o.prompt)
                               : o.has_sample ? without_padding(task.evaluation(o.sample, 1))
                                              : task.example(generator);
-  const std::int64_t length = sequence.inputs.numel();
+  const Index length = sequence.inputs.numel();
   if (length > task.info().context)
     usage_error("--prompt: {} tokens, but at most {} are possible; shorten it", length,
                 task.info().context);

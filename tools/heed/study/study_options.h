@@ -1,7 +1,6 @@
 // The options of heed study, parsed once.
 #pragma once
 
-#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -16,8 +15,8 @@ namespace heed {
 struct StudyOptions {
   std::string run, weights = lab::RunFolder::kState, prompt, of, at, out;
   std::vector<std::string> formats, show;
-  std::int64_t sample = 0;   ///< index of the sequence shown, if has_sample is true
-  std::int64_t samples = 0;  ///< number of sequences; 0: the default
+  Index sample = 0;   ///< index of the sequence shown, if has_sample is true
+  Index samples = 0;  ///< number of sequences; 0: the default
   lab::Ablation ablation = lab::Ablation::kResample;
   std::string ablate, keep;  ///< components; `ablate` may be "all"
   std::string edge, block;   ///< edges, cells

@@ -22,9 +22,9 @@ std::string short_objective(const std::string& words) {
 
 plot::HeatmapGrid study_grid(const lab::MapQuantity& quantity, const std::vector<nn::Tensor>& maps,
                              const std::vector<nn::Tensor>& scores, const StudyTexts& texts) {
-  constexpr std::int64_t kLongest = 128, kMost = 112;  // tokens; blocks of a longer sequence
-  const std::int64_t length = std::ssize(texts.tokens),
-                     block = length <= kLongest ? 1 : (length + kMost - 1) / kMost;
+  constexpr Index kLongest = 128, kMost = 112;  // tokens; blocks of a longer sequence
+  const Index length = std::ssize(texts.tokens),
+              block = length <= kLongest ? 1 : (length + kMost - 1) / kMost;
   plot::HeatmapGrid grid = heads_grid(maps, scores, texts.tokens, block);
   grid.scale = quantity.is_signed ? plot::ColorScale::kDiverging : plot::ColorScale::kSequential;
   grid.title = fmt::format("{}, on {}", quantity.heading, shortened_tokens(texts.tokens));

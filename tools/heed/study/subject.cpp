@@ -38,15 +38,15 @@ const ObjectiveTexts& texts_of(O::Kind kind) {
 }
 
 // Formats positions: "3" or "3 and 5".
-std::string positions_text(const std::vector<std::int64_t>& positions) {
+std::string positions_text(const std::vector<Index>& positions) {
   std::vector<std::string> numbers;
-  for (const std::int64_t p : positions) numbers.push_back(std::to_string(p));
+  for (const Index p : positions) numbers.push_back(std::to_string(p));
   return heed::join(numbers);
 }
 
 // Returns the id of the token that --of gives as `symbol`. Throws UsageError if the model does not
 // predict such a token.
-std::int64_t token_of(const lab::TaskInfo& info, const std::string& symbol) {
+Index token_of(const lab::TaskInfo& info, const std::string& symbol) {
   const auto token = info.vocabulary.find(symbol);
   if (token && *token < info.classes) return *token;
   usage_error("--of: '{}' is not one token that the model predicts; it predicts {}", symbol,
@@ -55,8 +55,8 @@ std::int64_t token_of(const lab::TaskInfo& info, const std::string& symbol) {
 
 // Parses the positions of --at, such as "3" or "3,5". Throws UsageError for a position outside of
 // the sequence.
-std::vector<std::int64_t> positions_of(const std::string& text, std::int64_t length) {
-  std::vector<std::int64_t> positions;
+std::vector<Index> positions_of(const std::string& text, Index length) {
+  std::vector<Index> positions;
   for (const std::string& item : heed::split(text, ',')) {
     const auto position = heed::parse_number<std::int64_t>(item);
     if (!position || *position < 0 || *position >= length)
@@ -83,7 +83,7 @@ std::shared_ptr<lab::LoadedRun> open_for_study(const std::filesystem::path& fold
 }
 
 lab::Objective parse_objective(const std::string& of, const std::string& at,
-                               const lab::TaskInfo& info, std::int64_t length) {
+                               const lab::TaskInfo& info, Index length) {
   if (of == "margin")
     usage_error(
         "--of: margin was removed, because its rival is the model's own wrong answer; use logprob, "
@@ -121,7 +121,7 @@ std::string objective_description(const lab::Objective& o, const lab::Vocabulary
   std::string where = (o.positions.size() == 1 ? "at position " : "mean over positions ") +
                       positions_text(o.positions);
   if (o.is_of_targets() && o.positions.empty()) where = texts.everywhere;
-  const auto token = [&](std::int64_t id) { return plot::token_text(vocabulary.label(id)); };
+  const auto token = [&](Index id) { return plot::token_text(vocabulary.label(id)); };
   return fmt::format(fmt::runtime(texts.words), token(o.a), token(o.b), where);
 }
 

@@ -24,7 +24,7 @@ struct StudyTexts {
   std::vector<std::string> tokens;  ///< labels of the axes, [T]
 
   /// Returns the token at a position in a form that is visible, such as "␣" for a blank.
-  std::string visible_token(std::int64_t position) const {
+  std::string visible_token(Index position) const {
     return plot::token_text(tokens[std::size_t(position)]);
   }
   /// Returns the texts as metadata of a file.
@@ -74,7 +74,7 @@ std::shared_ptr<lab::LoadedRun> open_for_study(const std::filesystem::path& fold
 /// `length` is the length of the sequence. Throws UsageError for any other text, for a token that
 /// the model does not predict, and for a position outside of the sequence.
 lab::Objective parse_objective(const std::string& of, const std::string& at,
-                               const lab::TaskInfo& info, std::int64_t length);
+                               const lab::TaskInfo& info, Index length);
 /// Returns a description of L in words: "the logit of c minus that of d, at position 5".
 std::string objective_description(const lab::Objective& o, const lab::Vocabulary& vocabulary);
 /// Returns a short description of L: "diff:c-d at 5", or "the loss at 5".

@@ -41,12 +41,12 @@ void apply_resume_settings(lab::Trainer& trainer, const Command& c) {
 std::string nothing_to_do(const lab::RunFolder& folder, bool finished, const lab::Trainer& trainer,
                           const Command& c) {
   const std::string run = folder.text(), reason = trainer.stop_reason();
-  const std::int64_t done = trainer.steps_done;
+  const Index done = trainer.steps_done;
   if (!finished) return "";
   if (done >= trainer.config().steps)
     return fmt::format(
         "{0} has done its {1} steps{3}; continue with heed train --resume {0} --steps {2}", run,
-        done, std::max<std::int64_t>(1, 2 * done),
+        done, std::max<Index>(1, 2 * done),
         c.given("steps") ? fmt::format(", and --steps {} is not more", c.text("steps")) : "");
   if (reason.empty()) return "";
   return fmt::format(
@@ -116,7 +116,7 @@ Out resume(TrainArguments& a, const Command& c) {
     return out;
   }
   const lab::RunConfig& config = trainer.config();
-  const std::int64_t end = lab::schedule(config).total_steps;
+  const Index end = lab::schedule(config).total_steps;
   if (config.schedule != nn::Decay::kConstant && config.steps > end && config.warmup <= end)
     print_error(
         fmt::format("warning: the {} schedule still ends at step {}; later steps use min-lr {}",

@@ -76,7 +76,7 @@ void check_config(lab::RunConfig& config, const Command& c) {
                 config.task);
   yield_to_given(config, c);
   // With about 20 checkpoints, heed study --over-time has a history.
-  constexpr std::int64_t kCheckpoints = 20;
+  constexpr Index kCheckpoints = 20;
   if (!c.given("save-every") && !lab::learns_file(config) && config.steps >= kCheckpoints)
     config.save_every = (config.steps + kCheckpoints - 1) / kCheckpoints;
   lab::validate(config);

@@ -64,7 +64,7 @@ std::string rate_text(double tokens_per_s) {
 }
 
 // Returns the number of training sequences in an evaluation.
-std::int64_t train_sequences(const lab::Trainer& t) {
+Index train_sequences(const lab::Trainer& t) {
   return std::min(t.config().eval_train, t.task->training_size());
 }
 
@@ -97,7 +97,7 @@ std::string start_line(const lab::Trainer& t) {
 }
 
 std::vector<std::string> evaluation_info(const lab::Evaluation& e, const lab::Task& task) {
-  const std::int64_t all = task.evaluation_size(), at_end = lab::final_evaluation_size(task);
+  const Index all = task.evaluation_size(), at_end = lab::final_evaluation_size(task);
   const std::string end = at_end == all ? "all" : "the first " + with_commas(at_end);
   std::vector<std::string> lines = {
       e.sequences == all
@@ -122,7 +122,7 @@ std::vector<std::string> evaluation_info(const lab::Evaluation& e, const lab::Ta
 
 std::string sample_line(const lab::Trainer& t) {
   const lab::TaskInfo& info = t.task->info();
-  std::vector<std::int64_t> ids;
+  std::vector<Index> ids;
   if (info.stop) {
     ids = t.task->prompt("").inputs.to_vector<std::int64_t>();
   } else if (info.endless) {
@@ -132,9 +132,9 @@ std::string sample_line(const lab::Trainer& t) {
     ids = t.task->example(g).inputs.to_vector<std::int64_t>();
     ids.resize((ids.size() + 1) / 2);
   }
-  const std::int64_t most = info.endless ? 100 : info.context + 1 - std::int64_t(ids.size());
+  const Index most = info.endless ? 100 : info.context + 1 - Index(ids.size());
   nn::Generator g = lab::sample_stream(t.config().seed, t.steps_done);
-  lab::generate(t.model, std::vector(ids), most, {}, g, [&](std::int64_t id) {
+  lab::generate(t.model, std::vector(ids), most, {}, g, [&](Index id) {
     ids.push_back(id);
     return id != info.stop;
   });
@@ -197,7 +197,7 @@ class ShownRun : public lab::TrainingRun {
     draw_loss_meanwhile();
   }
 
-  void on_evaluating(std::int64_t done, std::int64_t total, bool all) override {
+  void on_evaluating(Index done, Index total, bool all) override {
     progress_.at_work(
         total == 0
             ? std::string(kCountingBigrams)
@@ -231,7 +231,7 @@ class ShownRun : public lab::TrainingRun {
 
  private:
   void show_sample() {
-    const std::int64_t every = trainer().config().sample_every, step = trainer().steps_done;
+    const Index every = trainer().config().sample_every, step = trainer().steps_done;
     if (every > 0 && step % every == 0)
       progress_.line(fmt::format("sample {}: {}", step, sample_line(trainer())));
   }
@@ -246,7 +246,7 @@ class ShownRun : public lab::TrainingRun {
     const lab::Trainer& t = trainer();
     const lab::RunConfig& c = t.config();
     const lab::Evaluation &e = *result.all, &some = *result.comparable;
-    const std::int64_t parameters = nn::count_parameters(t.model);
+    const Index parameters = nn::count_parameters(t.model);
     const std::string part = steps() < t.steps_done ? fmt::format(", the last {}", steps()) : "";
     out_.text("{}: {}{} in {}, {} tokens/s, {}", c.task, counted(t.steps_done, "step"), part,
               seconds_text(result.seconds), si_text(tokens_per_second()),

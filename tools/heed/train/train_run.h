@@ -34,7 +34,7 @@ Out train_run(lab::Trainer& trainer, lab::LockedFolder folder, const TrainOption
 /// Progress of a run after a step.
 struct StepState {
   lab::MetricsRow report;  ///< numbers of the step
-  std::int64_t steps;      ///< steps of the whole run
+  Index steps;             ///< steps of the whole run
   double optimal;          ///< optimal loss, nats; NaN if unknown
   double tokens_per_s;     ///< training speed
   double seconds_left;     ///< estimate; NaN if unknown

@@ -11,7 +11,7 @@ using namespace autograd;
 
 Tensor reach(const std::function<Tensor(const Tensor&)>& f, const Tensor& x,
              const Tensor& outputs) {
-  const std::int64_t count = outputs.size(0), length = x.size(1);
+  const Index count = outputs.size(0), length = x.size(1);
   Shape copies = x.shape();
   copies[0] = count;
   const GradMode recording(true);
@@ -31,20 +31,20 @@ Tensor reach(const std::function<Tensor(const Tensor&)>& f, const Tensor& x,
 }
 
 std::vector<Leak> spot_leaks(const Transformer& model, std::int64_t seed) {
-  const std::int64_t length = std::min<std::int64_t>(model.options.context, 32);
+  const Index length = std::min<Index>(model.options.context, 32);
   if (length < 2) return {};
   Generator random{std::uint64_t(seed)};
   const Tensor ids = randint(0, model.options.vocab, {1, length}, random);
   // The last output may depend on every input, so it is not tested.
-  const std::int64_t spots = std::min<std::int64_t>(3, length - 1);
+  const Index spots = std::min<Index>(3, length - 1);
   const Tensor outputs = contiguous(slice(randperm(length - 1, random), 0, 0, spots));
   const auto derivatives = reach([&](const Tensor& e) { return model.forward_embedded(e); },
                                  model.tok(ids).detach(), outputs)
                                .to_vector<double>();
   std::vector<Leak> leaks;
-  for (std::int64_t i = 0; i < spots; ++i) {
+  for (Index i = 0; i < spots; ++i) {
     const std::int64_t output = outputs.to_vector<std::int64_t>()[std::size_t(i)];
-    for (std::int64_t s = output + 1; s < length; ++s)
+    for (Index s = output + 1; s < length; ++s)
       if (const double value = derivatives[std::size_t(i * length + s)]; std::abs(value) > 0)
         leaks.push_back({output, s, value});
   }

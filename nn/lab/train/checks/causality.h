@@ -23,9 +23,9 @@ Tensor reach(const std::function<Tensor(const Tensor&)>& f, const Tensor& x, con
 
 /// An output that depends on a later input.
 struct Leak {
-  std::int64_t output;  ///< position of the output
-  std::int64_t input;   ///< position of the input
-  double value;         ///< derivative, an element of reach()
+  Index output;  ///< position of the output
+  Index input;   ///< position of the input
+  double value;  ///< derivative, an element of reach()
 };
 /// Checks three outputs, chosen at random by `seed`, for min(context, 32) random tokens. Returns
 /// the later inputs that they depend on; a causal model has none. NaN is ignored, because it comes

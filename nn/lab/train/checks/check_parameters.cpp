@@ -50,10 +50,10 @@ std::vector<CheckedParameter> check_parameters(const Transformer& model, const B
   std::vector<CheckedParameter> checked;
   for (const NamedTensor& p : parameters(model)) checked.push_back({p.name, p.tensor.numel()});
   const std::uint64_t seed = how.seed;
-  for (std::int64_t* entries : {&how.dual_entries, &how.difference_entries})
-    *entries = std::min<std::int64_t>(*entries, 1);
+  for (Index* entries : {&how.dual_entries, &how.difference_entries})
+    *entries = std::min<Index>(*entries, 1);
   for (std::size_t done = 0; done < values.size() || Clock::now() < end; ++done) {
-    if (progress) progress(std::int64_t(done), std::ssize(values));
+    if (progress) progress(Index(done), std::ssize(values));
     const std::size_t i = done % values.size();
     const auto loss_of_one = [&](autograd::Args t) {
       std::vector<Tensor> all = values;
@@ -73,7 +73,7 @@ autograd::Float32Report check_float32(const Transformer& model, const Batch& bat
 
 std::int64_t float32_check_seconds(const Transformer& model, const Batch& batch) {
   // A product is one parameter times one token.
-  constexpr std::int64_t kProductsPerSecond = 4'000'000;
+  constexpr Index kProductsPerSecond = 4'000'000;
   return count_parameters(model) * batch.inputs.numel() / kProductsPerSecond + 1;
 }
 

@@ -20,9 +20,9 @@ autograd::DifferentiableFunction loss_of_parameters(const Transformer& model, co
 
 /// Result of the checks of one parameter tensor.
 struct CheckedParameter {
-  std::string name;          ///< name in parameters()
-  std::int64_t size = 0;     ///< elements of the tensor
-  std::int64_t entries = 0;  ///< elements whose derivative was compared
+  std::string name;   ///< name in parameters()
+  Index size = 0;     ///< elements of the tensor
+  Index entries = 0;  ///< elements whose derivative was compared
   /// Smallest number of decimal digits to which gradient and oracle agree, over all orders of
   /// derivatives. The index is an autograd::Oracle. None if the oracle was not used.
   std::optional<double> digits[2] = {};

@@ -8,7 +8,7 @@ namespace heed::lab {
 using namespace autograd;
 
 double flops_per_token(const Transformer& model) {
-  std::int64_t in_products = 0;
+  Index in_products = 0;
   for (const NamedTensor& p : parameters(model)) {
     const bool looked_up =
         p.name == "pos.weight" || (p.name == "tok.weight" && !model.options.tied);

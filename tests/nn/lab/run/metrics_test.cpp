@@ -38,7 +38,7 @@ TEST_CASE("rows are written during training; a save rewrites the file; a resume 
   // Compares the file after each step. Simulates a kill after step `last`.
   struct Watched : TrainingRun {
     using TrainingRun::TrainingRun;
-    std::int64_t last = 0;
+    Index last = 0;
     void on_step(const MetricsRow& row) override {
       CHECK(read_file(folder().file(RunFolder::kMetrics).string()) ==
             metrics_csv(trainer().history()));

@@ -17,8 +17,7 @@ using namespace heed::autograd::testing;
 using heed::testing::Folder;
 
 // Returns the configuration with other values of steps, eval_every and save_every.
-RunConfig lengthened(RunConfig c, std::int64_t steps, std::int64_t eval_every,
-                     std::int64_t save_every) {
+RunConfig lengthened(RunConfig c, Index steps, Index eval_every, Index save_every) {
   c.steps = steps, c.eval_every = eval_every, c.save_every = save_every;
   return c;
 }
@@ -28,7 +27,7 @@ TEST_CASE("the length and the checks of a run can change, but not its schedule")
   const Schedule before = schedule(t.config());
   t.set(lengthened(t.config(), 24, 3, 4));
   CHECK((t.config().steps == 24 && t.config().eval_every == 3 && t.config().save_every == 4));
-  for (std::int64_t step = 0; step < 24; ++step)
+  for (Index step = 0; step < 24; ++step)
     CHECK(schedule(t.config()).lr_at(step) == before.lr_at(step));
   CHECK_THROWS_AS(t.set(lengthened(t.config(), 0, 3, 4)), ValueError);
   CHECK(t.config().steps == 24);
@@ -61,7 +60,7 @@ TEST_CASE("settings that affect the bits of a run cannot be changed") {
 struct Interrupted {
   const char* label;
   std::function<void(RunConfig&)> change = [](RunConfig&) {};
-  std::int64_t stop = 5;
+  Index stop = 5;
   int threads = 0;
   const char* task = "reverse";
   bool from = false;  // starts from weights, which are removed before the resume
@@ -125,7 +124,7 @@ TEST_CASE("a run that is extended twice equals a run that was started with the f
     last.last_evaluation = first.history().back(), last.finished = true;
     RunFolder(longer.path()).save(last);
     CHECK(bytes_of(longer / "metrics.csv") == metrics_csv(first.history()));
-    for (const std::int64_t steps : {16, 20}) {
+    for (const Index steps : {16, 20}) {
       Trainer next = RunFolder(longer.path()).resume();
       next.set(lengthened(next.config(), steps, 50, 0));
       run_to(next, steps, 5);

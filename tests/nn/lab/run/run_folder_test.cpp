@@ -145,7 +145,7 @@ TEST_CASE("the parts of a state must be consistent") {
       if (n.name == name) n.tensor = x;
     return refusal(changed);
   };
-  for (const std::int64_t updates : {std::int64_t(-1), std::int64_t(7), INT64_MAX})
+  for (const Index updates : {Index(-1), Index(7), INT64_MAX})
     CHECK_THAT(with_tensor("optimizer.tok.weight.step", from_data(std::vector{updates}, {})),
                Contains("optimizer.tok.weight.step is"));
   Tensor moment = good.find("optimizer.tok.weight.exp_avg") * 1.0;
@@ -269,7 +269,7 @@ TEST_CASE("states of runs, and the run that was saved last") {
 TEST_CASE("the header of a state of 12,000 steps stays small") {
   const Folder folder;
   Snapshot s = Trainer(tiny_run()).snapshot();
-  for (std::int64_t step = 1; step <= 12'000; ++step)
+  for (Index step = 1; step <= 12'000; ++step)
     s.history.emplace_back(step).eval_loss = 1.0 / double(step);
   s.step = 12'000, s.best_loss = {}, s.best_step = 0;
   RunFolder(folder.path()).save(s);

@@ -19,7 +19,7 @@ std::vector<double> values_of(const Transformer& model, const Batch& b, const Ob
 
 // Returns what replaces x [3, T, ...] by its definition. `tokens` is 1 where a position holds a
 // token, of the rank of x.
-Tensor replaced_by(const Tensor& x, Ablation how, std::int64_t shift, const Tensor& tokens) {
+Tensor replaced_by(const Tensor& x, Ablation how, Index shift, const Tensor& tokens) {
   if (how == Ablation::kZero) return zeros_like(x);
   if (how == Ablation::kMean)
     return expand(sum(x * tokens, {0}, true) / sum(tokens, {0}, true), x.shape());
@@ -54,7 +54,7 @@ TEST_CASE("heads, MLPs and the embedding are replaced by those of donors, zeros 
           model(batch.inputs, {.probe = &clean});
           for (const auto& [site, heads] : sites) {
             const Tensor x = clean.value(site);
-            const Tensor other = replaced_by(x, how, std::int64_t(donor) + 1,
+            const Tensor other = replaced_by(x, how, Index(donor) + 1,
                                              x.rank() == 4 ? unsqueeze(tokens, -1) : tokens);
             by_hand.replace(site, [=, &heads = heads](const Tensor& y) {
               return heads.empty() ? other : where(from_data(heads, {3, 1}), other, y);
@@ -92,8 +92,8 @@ TEST_CASE("an effect is a mean over positions, with errors over sequences and a 
 
 TEST_CASE("every sequence has four donors of its length, and is a donor equally often") {
   std::vector<Sequence> sequences;
-  for (std::int64_t b = 0; b < 20; ++b) {  // 12 of length 6, 6 of length 5, 2 of length 4
-    const std::int64_t padding = b < 12 ? 0 : b < 18 ? 1 : 2;
+  for (Index b = 0; b < 20; ++b) {  // 12 of length 6, 6 of length 5, 2 of length 4
+    const Index padding = b < 12 ? 0 : b < 18 ? 1 : 2;
     sequences.push_back({.inputs = {b % 7, 1, 2, 3, 4, 5},
                          .targets = {1, 2, 3, 4, 5, kIgnored},
                          .counted = {true, true, true, true, true, false}});
@@ -103,12 +103,12 @@ TEST_CASE("every sequence has four donors of its length, and is a donor equally 
   const DonorSample sample = with_donors(batch);
   CHECK((sample.left_out == 2 && sample.batch.inputs.size(0) == 18));
   REQUIRE(sample.donors.rows.size() == std::size_t(kDonors));
-  std::map<std::int64_t, int> times;
-  for (std::int64_t b = 0; b < 18; ++b) {
-    std::set<std::int64_t> own;
-    for (const Tensor& rows : sample.donors.rows) own.insert(std::int64_t(rows.at({b})));
+  std::map<Index, int> times;
+  for (Index b = 0; b < 18; ++b) {
+    std::set<Index> own;
+    for (const Tensor& rows : sample.donors.rows) own.insert(Index(rows.at({b})));
     CHECK((own.size() == std::size_t(kDonors) && !own.contains(b)));
-    for (const std::int64_t donor : own) {
+    for (const Index donor : own) {
       CHECK(batch.tokens_of(donor) == sample.batch.tokens_of(b));
       ++times[donor];
     }

@@ -100,7 +100,7 @@ TEST_CASE(
     }
     // One cell of the last layer: z[5] changes by A (v' - v).
     const HeadIndex h{1, 2};
-    const std::int64_t kv = 2 * pass[1][1].size(2) / 3, key = 4;
+    const Index kv = 2 * pass[1][1].size(2) / 3, key = 4;
     const auto [at_model, path] = s.slopes([&](Probe& probe, double t) {
       const Tensor weight =
           reshape(select(select(select(pass[2][1], 1, h.head), 1, 5), 1, key), {3, 1});
@@ -141,7 +141,7 @@ TEST_CASE("predictions are means over donors, and do not depend on the shards of
   // The weight of a position is |(z' - z) . mean dL/dz|. Their sum bounds the prediction.
   CHECK(all.weights[1].shape() == Shape{3, 3, 6});
   for (std::size_t b = 0; b < 3; ++b) {
-    const double total = sum(select(select(first.weights[1], 0, std::int64_t(b)), 0, 1)).item();
+    const double total = sum(select(select(first.weights[1], 0, Index(b)), 0, 1)).item();
     CHECK(total >= std::abs(first.components.path[4][b]) - 1e-12);
   }
   for (const NamedTensor& p : parameters(model)) CHECK(!p.tensor.grad().defined());
@@ -152,8 +152,8 @@ TEST_CASE(
   const Subject s(small_options());
   const Attribution a = attribute(s.run, s.donors);
   const Study arrays = study(s.model, s.batch, kDiff);
-  for (std::int64_t layer = 0; layer < 2; ++layer)
-    for (std::int64_t head = 0; head < 3; ++head) {
+  for (Index layer = 0; layer < 2; ++layer)
+    for (Index head = 0; head < 3; ++head) {
       const auto i = std::size_t(layer * 3 + head);
       const auto scaled = [&](const char* site) {
         return s.slope(1, [&](Probe& probe, double t) {

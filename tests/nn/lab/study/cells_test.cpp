@@ -11,7 +11,7 @@ using namespace heed::autograd;
 using namespace heed::lab;
 using namespace heed::lab::testing;
 
-double value_with(const Transformer& model, const Batch& batch, Probe& probe, std::int64_t b = 0) {
+double value_with(const Transformer& model, const Batch& batch, Probe& probe, Index b = 0) {
   const NoGrad guard;
   return to_doubles(
       objective_values(model(batch.inputs, {.probe = &probe}), batch, kDiff))[std::size_t(b)];
@@ -29,18 +29,18 @@ TEST_CASE("the effect of cells is L with A (v' - v) added to z, also for several
     const auto effects = CellEffects(run, donors).effects(sets);
     const auto pass = record_forward(model, batch.inputs, {"attn.hook_pattern", "attn.hook_v"}).at;
     for (std::size_t n = 0; n < sets.size(); ++n)
-      for (std::int64_t b = 0; b < 3; ++b) {
+      for (Index b = 0; b < 3; ++b) {
         double mean = 0;
-        for (const std::int64_t donor : {(b + 1) % 3, (b + 2) % 3}) {
+        for (const Index donor : {(b + 1) % 3, (b + 2) % 3}) {
           Probe probe;
-          for (std::int64_t layer = 0; layer < o.layers; ++layer)
+          for (Index layer = 0; layer < o.layers; ++layer)
             probe.replace(block_site(layer, "attn.hook_z"), [&, layer](const Tensor& z) {
               const Tensor y = contiguous(z.detach() + 0);
               const auto l = std::size_t(layer);
               for (const Cell& c : sets[n]) {
                 if (c.head.layer != layer) continue;
-                const std::int64_t kv = c.head.head * pass[1][l].size(2) / 3, d = z.size(3);
-                for (std::int64_t k = 0; k < d; ++k)
+                const Index kv = c.head.head * pass[1][l].size(2) / 3, d = z.size(3);
+                for (Index k = 0; k < d; ++k)
                   y.mutable_data<double>()[((b * 6 + c.query) * 3 + c.head.head) * d + k] +=
                       pass[0][l].at({b, c.head.head, c.query, c.key}) *
                       (pass[1][l].at({donor, c.key, kv, k}) - pass[1][l].at({b, c.key, kv, k}));
@@ -60,7 +60,7 @@ TEST_CASE("blocked cells are L with their scores at -inf") {
     const Transformer model = random_model(o);
     const std::vector<Cell> set{{{0, 1}, 4, 3}, {{1, 0}, 5, 4}, {{1, 0}, 5, 5}};
     Probe probe;
-    for (std::int64_t layer = 0; layer < o.layers; ++layer)
+    for (Index layer = 0; layer < o.layers; ++layer)
       probe.replace(block_site(layer, "attn.hook_attn_scores"), [&, layer](const Tensor& x) {
         const Tensor y = contiguous(x.detach() + 0);
         for (const Cell& c : set)

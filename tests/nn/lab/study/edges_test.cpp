@@ -62,9 +62,9 @@ TEST_CASE("all edges out of components, and all edges into heads, have the compo
                     [&](const Edge& e) { return std::ranges::count(senders, e.sender) > 0; })),
                 ablate(x.run, senders, x.replaced));
     const MultiHeadAttention::Options& a = x.model.options.attention;
-    const std::int64_t group = a.heads / a.kv_heads;
-    for (std::int64_t layer = 0; layer < o.layers; ++layer)
-      for (std::int64_t head = 0; head < a.heads; head += group) {
+    const Index group = a.heads / a.kv_heads;
+    for (Index layer = 0; layer < o.layers; ++layer)
+      for (Index head = 0; head < a.heads; head += group) {
         CAPTURE(name, layer, head);
         const auto is_in_group = [&](const Edge& e) {
           return e.receiver.kind < Receiver::kMlp && e.receiver.layer == layer &&
@@ -72,10 +72,10 @@ TEST_CASE("all edges out of components, and all edges into heads, have the compo
         };
         std::vector<Component> heads;
         std::vector<Cell> cells;
-        for (std::int64_t h = head; h < head + group; ++h) {
+        for (Index h = head; h < head + group; ++h) {
           heads.emplace_back(layer, h);
-          for (std::int64_t i = 0; i < 6; ++i)
-            for (std::int64_t j = 0; j <= i; ++j) cells.push_back({{layer, h}, i, j});
+          for (Index i = 0; i < 6; ++i)
+            for (Index j = 0; j <= i; ++j) cells.push_back({{layer, h}, i, j});
         }
         check_equal(measured.effect(x.all(is_in_group)), ablate(x.run, heads, x.replaced));
         // All cells of the heads have the effect of all edges into their values.

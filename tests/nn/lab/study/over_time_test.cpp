@@ -28,17 +28,14 @@ Batch two_cycles() {
 }
 
 // Returns the model of a checkpoint.
-Transformer model_at(std::int64_t step) {
-  return random_module<Transformer>(small_options(), step + 1);
-}
+Transformer model_at(Index step) { return random_module<Transformer>(small_options(), step + 1); }
 
 // A run directory with checkpoints.
 struct Checkpoints {
   Folder folder;
   Checkpoints() { fs::create_directory(folder.path() / "checkpoints"); }
   fs::path path(const std::string& name) const { return folder.path() / "checkpoints" / name; }
-  void write(const std::string& name, std::int64_t step,
-             const std::string& recipe = recipe_text({}),
+  void write(const std::string& name, Index step, const std::string& recipe = recipe_text({}),
              std::optional<std::vector<NamedTensor>> tensors = {}) const {
     save_safetensors(path(name).string(), tensors ? *tensors : parameters(model_at(step)),
                      {{"step", std::to_string(step)}, {"recipe", recipe}});
@@ -61,7 +58,7 @@ TEST_CASE("checkpoints are sorted by step; other files and an unreadable directo
   c.write("999999.safetensors", 999999);
   c.write("000000.safetensors", 0);
   c.write("000500.safetensors", 500);  // steps need not be evenly spaced
-  CHECK(c.study().steps == std::vector<std::int64_t>{0, 500, 999999, 1000000});
+  CHECK(c.study().steps == std::vector<Index>{0, 500, 999999, 1000000});
   const Folder empty;
   CHECK(RunFolder(empty.path()).checkpoints().empty());
   std::ofstream(empty.path() / "checkpoints") << "a file";
@@ -70,14 +67,14 @@ TEST_CASE("checkpoints are sorted by step; other files and an unreadable directo
 
 TEST_CASE("numbers are those of each checkpoint, with the first donor of each sequence") {
   const Checkpoints c;
-  for (const std::int64_t step : {0, 10, 20}) c.write(fmt::format("{:06}.safetensors", step), step);
+  for (const Index step : {0, 10, 20}) c.write(fmt::format("{:06}.safetensors", step), step);
   const Batch batch = two_cycles();
   for (const Objective& objective :
        {Objective{Objective::kLogLikelihood}, Objective{Objective::kDifference, 1, 2, {3}}}) {
     const OverTime all = c.study(objective);
     REQUIRE((all.components.size() == 8 && all.resid.size() == 3));
     for (std::size_t i = 0; i < 3; ++i) {
-      const Transformer model = model_at(std::int64_t(i) * 10);
+      const Transformer model = model_at(Index(i) * 10);
       const BaseRun run(model, batch, objective);
       const Donors donors = next_donors(batch).first();
       const ComponentStudy expected = study_components(run, donors, kSmallestEffect, false);
@@ -112,13 +109,13 @@ TEST_CASE("numbers are those of each checkpoint, with the first donor of each se
 }
 
 // Returns a study whose checkpoints have these losses.
-OverTime with_losses(const std::vector<std::int64_t>& steps, const std::vector<double>& losses,
+OverTime with_losses(const std::vector<Index>& steps, const std::vector<double>& losses,
                      const std::vector<double>& counted) {
   return {.steps = steps, .loss = losses, .counted_loss = counted};
 }
 
 TEST_CASE("the steepest fall uses the counted loss per step, or the whole loss if none counts") {
-  const std::vector<std::int64_t> steps{0, 100, 110, 200, 210};
+  const std::vector<Index> steps{0, 100, 110, 200, 210};
   const std::vector<double> loss{1, 2, 2.5, 4, 3.8}, none(5, NAN);
   // Falls per step: 0.01, 0.05, 0.017, less than 0.
   const auto fall = steepest_fall(with_losses(steps, loss, {4, 3, 2.5, 1, 1.2}));

@@ -10,13 +10,13 @@ using namespace heed::autograd;
 using namespace heed::lab;
 using namespace heed::lab::testing;
 
-const std::vector<std::int64_t> kClean{0, 3, 1, 3, 6, 2}, kCorrupt{0, 5, 1, 3, 4, 2};
+const std::vector<Index> kClean{0, 3, 1, 3, 6, 2}, kCorrupt{0, 5, 1, 3, 4, 2};
 
 // Returns L of the sequence `into` with the value at one place of a site of the run on `from`. A
 // place is a head if `site` contains "attn.hook", and otherwise a position.
 double patched_by_hand(const Transformer& model, const std::string& site,
-                       const std::vector<std::int64_t>& from, const std::vector<std::int64_t>& into,
-                       std::int64_t place, const Objective& o) {
+                       const std::vector<Index>& from, const std::vector<Index>& into, Index place,
+                       const Objective& o) {
   Probe recording, replacing;
   recording.record(site);
   model(batch_of({from}).inputs, {.probe = &recording});
@@ -25,7 +25,7 @@ double patched_by_hand(const Transformer& model, const std::string& site,
   replacing.replace(site, [&](const Tensor& x) {
     const Tensor y = contiguous(x.detach() + 0.0);
     const NoGrad guard;
-    const std::int64_t axis = by_head && !site.ends_with("pattern") ? 2 : 1;
+    const Index axis = by_head && !site.ends_with("pattern") ? 2 : 1;
     copy_(select(y, axis, place), select(other, axis, place));
     return y;
   });
@@ -73,13 +73,13 @@ TEST_CASE("shares over pairs are ratios of sums; gaps of both signs do not cance
   const double mean = 37.0 / 36, a = 3.0 / 4 - mean, b = 4.0 / 3 - mean, c = 1 - mean;
   CHECK(r.standard_error == Approx(std::sqrt(2.0 / 3 * (a * a + b * b + c * c))));
   const Transformer model = random_model(small_options());
-  const std::vector<std::vector<std::int64_t>> one{kClean, {1, 2, 6, 4, 0, 3}, {6, 5, 4, 3, 2, 1}},
+  const std::vector<std::vector<Index>> one{kClean, {1, 2, 6, 4, 0, 3}, {6, 5, 4, 3, 2, 1}},
       other{kCorrupt, {1, 2, 6, 4, 0, 4}, {6, 5, 4, 3, 2, 1}};
   const Patching there = patching(model, batch_of(one), batch_of(other), kDiff),
                  back = patching(model, batch_of(other), batch_of(one), kDiff);
   CHECK((there.left_out == 1 && there.noise[0].sequences == 2));  // equal prompts
   // A pair whose prompts are exchanged has the other gap; together they have the shares of both.
-  std::vector<std::vector<std::int64_t>> mixed_clean = one, mixed_corrupt = other;
+  std::vector<std::vector<Index>> mixed_clean = one, mixed_corrupt = other;
   std::swap(mixed_clean[1], mixed_corrupt[1]);
   const Patching mixed = patching(model, batch_of(mixed_clean), batch_of(mixed_corrupt), kDiff);
   std::vector<double> sizes, gains(there.places.size(), 0);
@@ -98,8 +98,8 @@ TEST_CASE("shares over pairs are ratios of sums; gaps of both signs do not cance
   // L of pairs with two named tokens: the prompts that the model gets wrong are counted.
   const Tensor logits = select(model(batch_of({kClean}).inputs), 1, 5);
   const auto best = argmax(logits, -1).to_vector<std::int64_t>()[0];
-  const auto tokens = [](std::int64_t token) {
-    std::vector<std::int64_t> all(6, kIgnored);
+  const auto tokens = [](Index token) {
+    std::vector<Index> all(6, kIgnored);
     all.back() = token;
     return from_data(all, {1, 6});
   };

@@ -13,8 +13,8 @@ using namespace heed::lab;
 using namespace heed::lab::testing;
 
 TEST_CASE("the keys of patterns") {
-  using Keys = std::vector<std::vector<std::int64_t>>;
-  const std::vector<std::int64_t> tokens{4, 1, 4, 4, 1};
+  using Keys = std::vector<std::vector<Index>>;
+  const std::vector<Index> tokens{4, 1, 4, 4, 1};
   CHECK(keys_of({Pattern::kPrevious}, tokens) == Keys{{}, {0}, {1}, {2}, {3}});
   CHECK(keys_of({Pattern::kBack, 3}, tokens) == Keys{{}, {}, {}, {0}, {1}});
   CHECK(keys_of({Pattern::kDuplicate}, tokens) == Keys{{}, {}, {0}, {0, 2}, {1}});
@@ -35,11 +35,11 @@ TEST_CASE("imposing a pattern gives equal weights on its keys, in the rows that 
     Probe probe;
     probe.replace(block_site(1, "attn.hook_pattern"), [&](const Tensor& A) {
       const Tensor y = contiguous(A.detach() + 0);
-      for (std::int64_t b = 0; b < 3; ++b) {
+      for (Index b = 0; b < 3; ++b) {
         const auto tokens = select(batch.inputs, 0, b).to_vector<std::int64_t>();
         const auto keys = keys_of({Pattern::kDuplicate}, tokens, o.attention.window);
-        for (std::int64_t i = 0; i < 6; ++i)
-          for (std::int64_t j = 0; j < 6 && !keys[std::size_t(i)].empty(); ++j)
+        for (Index i = 0; i < 6; ++i)
+          for (Index j = 0; j < 6 && !keys[std::size_t(i)].empty(); ++j)
             y.mutable_data<double>()[((b * 3 + 1) * 6 + i) * 6 + j] =
                 double(std::ranges::count(keys[std::size_t(i)], j)) /
                 double(keys[std::size_t(i)].size());
@@ -65,15 +65,15 @@ Transformer previous_token_model() {
   Transformer model(o);
   const NoGrad guard;
   for (const NamedTensor& p : parameters(model)) fill_(p.tensor, 0);
-  const auto set = [](const Tensor& x, std::int64_t i, std::int64_t j, double value) {
+  const auto set = [](const Tensor& x, Index i, Index j, double value) {
     x.mutable_data<double>()[i * x.size(1) + j] = value;
   };
-  for (std::int64_t t = 0; t < 6; ++t) {
+  for (Index t = 0; t < 6; ++t) {
     set(model.tok.weight, t, t, 1), set(model.pos->weight, t, 6 + t, 1);
     set(model.head->weight, t, t, 4);
   }
   const AttentionWeights& w = model.blocks[0].attn.weights;  // rows: q0 q1 k0 k1 v0 v1, 6 each
-  for (std::int64_t i = 0; i < 6; ++i) {
+  for (Index i = 0; i < 6; ++i) {
     if (i > 0) set(w.in_proj_weight, i - 1, 6 + i, 100);  // the query at i has the code of i - 1
     set(w.in_proj_weight, 12 + i, 6 + i, 1);
     set(w.in_proj_weight, 24 + i, i, 1), set(w.out_proj_weight, i, i, 2);

@@ -12,7 +12,7 @@ using namespace heed::lab;
 using namespace heed::lab::testing;
 using heed::autograd::testing::largest;
 
-Sequence sequence(std::vector<std::int64_t> inputs, std::vector<std::int64_t> targets) {
+Sequence sequence(std::vector<Index> inputs, std::vector<Index> targets) {
   Sequence s;
   s.counted.assign(inputs.size(), true);
   s.inputs = std::move(inputs), s.targets = std::move(targets);
@@ -57,9 +57,9 @@ TEST_CASE("an objective at given positions uses only these positions") {
   const Transformer model = random_model(small());
   const Batch one = make_batch({kFirst});
   const Tensor logits = model(one.inputs);
-  const auto loss_at = [&](std::int64_t t) {
+  const auto loss_at = [&](Index t) {
     return cross_entropy(select(select(logits, 0, 0), 0, t),
-                         from_data(std::vector<std::int64_t>{kFirst.targets[std::size_t(t)]}, {}))
+                         from_data(std::vector<Index>{kFirst.targets[std::size_t(t)]}, {}))
         .item();
   };
   CHECK(study(model, one, {.positions = {1, 3}}).value ==
@@ -108,8 +108,8 @@ TEST_CASE("L of a sample is pooled over the positions that count; a sequence may
 TEST_CASE("L of a pair is the logit of its right token minus that of its wrong token") {
   const Transformer model = random_model(small());
   const Batch batch = make_batch({kFirst, kSecond});
-  const auto at_last = [](std::int64_t a, std::int64_t b) {
-    std::vector<std::int64_t> tokens(12, kIgnored);
+  const auto at_last = [](Index a, Index b) {
+    std::vector<Index> tokens(12, kIgnored);
     tokens[5] = a, tokens[11] = b;
     return from_data(tokens, {2, 6});
   };
@@ -120,7 +120,7 @@ TEST_CASE("L of a pair is the logit of its right token minus that of its wrong t
   // Copies of the batch have the same tokens.
   const Batch copies = BaseRun(model, batch, o).repeated(3).batch;
   CHECK(largest(objective_values(model(copies.inputs), copies, o) - repeat_rows(L, 3)) <= 1e-12);
-  CHECK(at_positions(o, batch).positions == std::vector<std::int64_t>{5});
+  CHECK(at_positions(o, batch).positions == std::vector<Index>{5});
   CHECK_THROWS_WITH(objective_values(logits, batch, {.kind = Objective::kPair}),
                     Contains("but the batch has 2 sequences"));
 }
@@ -153,7 +153,7 @@ TEST_CASE("L from the logits at the positions that it asks for is L from all log
   std::vector<Objective> objectives;
   for (const auto kind : {Objective::kLoss, Objective::kLogLikelihood, Objective::kLogit,
                           Objective::kLogProbability, Objective::kDifference})
-    for (const auto& positions : std::vector<std::vector<std::int64_t>>{{}, {4, 1}})
+    for (const auto& positions : std::vector<std::vector<Index>>{{}, {4, 1}})
       objectives.push_back({.kind = kind, .a = 3, .b = 5, .positions = positions});
   for (const Objective& o : objectives) {
     CAPTURE(o.kind, o.positions.size());
@@ -161,10 +161,10 @@ TEST_CASE("L from the logits at the positions that it asks for is L from all log
     const Tensor index = from_data(at.positions, {std::ssize(at.positions)});
     const Tensor some = objective_values(index_select(logits, 1, index), at.batch, at.objective),
                  all = objective_values(logits, batch, o);
-    for (const std::int64_t b : {0, 1}) CHECK(std::abs(some.at({b}) - all.at({b})) <= 1e-14);
+    for (const Index b : {0, 1}) CHECK(std::abs(some.at({b}) - all.at({b})) <= 1e-14);
   }
-  CHECK(at_positions(objectives[0], batch).positions == std::vector<std::int64_t>{1, 2, 4});
-  CHECK(at_positions({.kind = Objective::kLogit}, batch).positions == std::vector<std::int64_t>{5});
+  CHECK(at_positions(objectives[0], batch).positions == std::vector<Index>{1, 2, 4});
+  CHECK(at_positions({.kind = Objective::kLogit}, batch).positions == std::vector<Index>{5});
 }
 
 }  // namespace

@@ -20,7 +20,7 @@ void each_sequence(Prefixes& mass, const DyckOptions& o, const Ids& so_far, cons
   const bool may_open = std::ssize(open) < o.depth, may_close = !open.empty();
   const double half = may_open && may_close ? 0.5 : 1;
   if (may_open)
-    for (std::int64_t type = 0; type < o.types; ++type) {
+    for (Index type = 0; type < o.types; ++type) {
       Ids longer = so_far, deeper = open;
       longer.push_back(2 * type), deeper.push_back(type);
       each_sequence(mass, o, longer, deeper, probability * half / double(o.types));

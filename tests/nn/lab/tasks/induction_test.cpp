@@ -41,9 +41,9 @@ TEST_CASE("induction: the optimum equals Bayes' rule over all sequences", "[task
   Prefixes mass;
   for (std::size_t p = 2; p <= 3; ++p) {
     std::vector<Ids> blocks;
-    for (std::int64_t a = 0; a < 4; ++a)
-      for (std::int64_t b = 0; b < 4; ++b)
-        for (std::int64_t c = 0; c < 4; ++c)
+    for (Index a = 0; a < 4; ++a)
+      for (Index b = 0; b < 4; ++b)
+        for (Index c = 0; c < 4; ++c)
           if (a != b && a != c && b != c && (p == 3 || c == (a + 1) % 4 || b == (a + 1) % 4))
             blocks.push_back(p == 3 ? Ids{a, b, c} : Ids{a, b});
     std::set<Ids> distinct(blocks.begin(), blocks.end());

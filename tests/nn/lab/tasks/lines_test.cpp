@@ -267,6 +267,6 @@ TEST_CASE("characters that two pieces of a file share are read correctly", "[lin
   CHECK(corpus.vocabulary.size() == 300);
   bool right = true;
   for (std::size_t i = 0; i < corpus.tokens.size(); ++i)
-    right = right && corpus.tokens[i] == std::int64_t(i % 300);
+    right = right && corpus.tokens[i] == Index(i % 300);
   CHECK(right);
 }

@@ -32,7 +32,7 @@ void each_path(std::size_t length, std::size_t k, F f) {
   for (;;) {
     f(path);
     std::size_t i = 0;
-    while (i < length && ++path[i] == std::int64_t(k)) path[i++] = 0;
+    while (i < length && ++path[i] == Index(k)) path[i++] = 0;
     if (i == length) return;
   }
 }
@@ -62,14 +62,14 @@ TEST_CASE("markov: the optimum equals Bayes' rule over all paths", "[tasks][mark
   for (const auto& [path, probability] : mass)
     if (path.size() == kLength)
       expected += probability * (bayes_nats(mass, path) - std::log(2.0)) / double(kLength - 1);
-  const auto task = make_markov({.context = std::int64_t(kLength) - 1});
+  const auto task = make_markov({.context = Index(kLength) - 1});
   REQUIRE(task->info().optimal == Approx(expected).epsilon(1e-12));
   REQUIRE(task->info().references.at("unigram rule") == Approx(unigram).epsilon(1e-12));
 }
 
 TEST_CASE("markov: each sequence has its Bayes loss, for any number of symbols",
           "[tasks][markov]") {
-  for (const std::int64_t k : {2, 3, 5}) {
+  for (const Index k : {2, 3, 5}) {
     const auto task = make_markov({.symbols = k, .context = 12});
     Generator g(61);
     const Batch batch = task->sample(3000, g);

@@ -9,9 +9,9 @@ using namespace heed::autograd;
 using namespace heed::lab;
 using namespace heed::lab::testing;
 
-using Pairs = std::set<std::pair<std::int64_t, std::int64_t>>;
+using Pairs = std::set<std::pair<Index, Index>>;
 
-Pairs pairs_of(const Batch& batch, std::int64_t p) {
+Pairs pairs_of(const Batch& batch, Index p) {
   Pairs pairs;
   for (const Row& row : rows_of(batch)) {
     REQUIRE(row.inputs[2] == p);

@@ -15,8 +15,8 @@ TEST_CASE("recall: each key has a value and is queried once", "[tasks][recall]")
   std::map<std::string, int> places, keys, values;
   const int draws = 2000;
   for (const Row& row : rows_of(task->sample(draws, g))) {
-    std::map<std::int64_t, std::int64_t> value_of;
-    std::set<std::int64_t> distinct;
+    std::map<Index, Index> value_of;
+    std::set<Index> distinct;
     for (std::size_t i = 0; i < 16; i += 2) {
       value_of[row.inputs[i]] = row.inputs[i + 1];
       distinct.insert(row.inputs[i + 1]);
@@ -27,7 +27,7 @@ TEST_CASE("recall: each key has a value and is queried once", "[tasks][recall]")
     }
     REQUIRE(value_of.size() == 8);
     REQUIRE(distinct.size() == 8);
-    std::set<std::int64_t> asked;
+    std::set<Index> asked;
     for (std::size_t t = 0; t < 48; ++t) {
       REQUIRE(row.counted[t] == (row.targets[t] != kIgnored));
       if (!row.counted[t]) {

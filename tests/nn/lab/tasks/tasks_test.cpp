@@ -38,7 +38,7 @@ TEST_CASE("every task: shapes, ranges, and a fixed evaluation set", "[tasks]") {
       bool any = false;
       for (std::size_t t = 0; t < row.inputs.size(); ++t) {
         REQUIRE((row.inputs[t] >= 0 && row.inputs[t] < f.vocabulary.size()));
-        const std::int64_t y = row.targets[t];
+        const Index y = row.targets[t];
         REQUIRE((y == kIgnored || (y >= 0 && y < f.classes)));
         REQUIRE((!row.counted[t] || y != kIgnored));
         any = any || row.counted[t];
@@ -126,7 +126,7 @@ TEST_CASE("drawn sequences have the expected losses that the task states", "[tas
     const auto task = make_task(name);
     const TaskInfo& f = task->info();
     Generator g(62);
-    const Batch batch = task->sample(std::min<std::int64_t>(4000, task->training_size()), g);
+    const Batch batch = task->sample(std::min<Index>(4000, task->training_size()), g);
     const auto check = [&](const std::string& what, const std::vector<double>& values,
                            double expected) {
       CAPTURE(name, what);
@@ -251,7 +251,7 @@ TEST_CASE(
         if (length == 0) length = pair.clean.size();
         REQUIRE(pair.clean.size() == length);
         REQUIRE(pair.corrupt.size() == length);
-        REQUIRE(std::int64_t(length) <= task->info().context);
+        REQUIRE(Index(length) <= task->info().context);
         REQUIRE(pair.clean != pair.corrupt);
         REQUIRE(pair.right != pair.wrong);
         for (const auto& [tokens, answer] :
@@ -263,13 +263,13 @@ TEST_CASE(
           if (name == "dyck") {
             // The bracket at position 1 is open, and the answer closes it.
             REQUIRE(answer == tokens[1] + 1);
-            std::vector<std::int64_t> open;
+            std::vector<Index> open;
             for (std::size_t t = 1; t < length; ++t)
               if (tokens[t] % 2 == 0)
                 open.push_back(tokens[t]);
               else if (open.back() == tokens[t] - 1)
                 open.pop_back();
-            REQUIRE(open == std::vector<std::int64_t>{tokens[1]});
+            REQUIRE(open == std::vector<Index>{tokens[1]});
           } else if (name == "induction") {
             // The answer follows the only earlier copy of the last token.
             REQUIRE(std::count(tokens.begin(), tokens.end(), tokens.back()) == 2);

@@ -10,11 +10,11 @@ namespace {
 using namespace heed::autograd;
 using namespace heed::lab;
 using namespace heed::testing;
-using Ids = std::vector<std::int64_t>;
+using Ids = std::vector<Index>;
 namespace fs = std::filesystem;
 
 template <class E>
-std::string error_of(const std::string& path, std::int64_t context) {
+std::string error_of(const std::string& path, Index context) {
   return message_of<E>([&] { make_text({.path = path, .context = context}); });
 }
 
@@ -128,14 +128,14 @@ TEST_CASE("overlapping windows have each token as a target once", "[text]") {
   const File file(content);
   const Vocabulary v = Vocabulary::of("kjihgfedcbaz");
   const Ids all = v.encode(content);
-  for (const std::int64_t context : {1, 2, 7, 8, 59, 60, 61, 90})
-    for (std::int64_t stride = 0; stride <= context; ++stride) {
+  for (const Index context : {1, 2, 7, 8, 59, 60, 61, 90})
+    for (Index stride = 0; stride <= context; ++stride) {
       const auto task =
           make_whole_text({.path = file.path(), .context = context, .stride = stride}, v);
       REQUIRE(task->info().vocabulary == v);
-      const std::int64_t step = stride == 0 ? context : stride;
+      const Index step = stride == 0 ? context : stride;
       std::size_t next = 1;  // index of the next target
-      for (std::int64_t n = 0; n < task->evaluation_size(); ++n) {
+      for (Index n = 0; n < task->evaluation_size(); ++n) {
         const Batch window = task->evaluation(n, 1);
         const auto inputs = window.inputs.to_vector<std::int64_t>();
         const auto targets = window.targets.to_vector<std::int64_t>();
@@ -144,15 +144,15 @@ TEST_CASE("overlapping windows have each token as a target once", "[text]") {
           REQUIRE(counted[t] == (targets[t] != kIgnored));
           if (!counted[t]) continue;
           REQUIRE(targets[t] == all[next]);
-          REQUIRE(std::int64_t(next) == n * step + std::int64_t(t) + 1);
+          REQUIRE(Index(next) == n * step + Index(t) + 1);
           REQUIRE(inputs[t] == all[next - 1]);
-          REQUIRE((n == 0 || std::int64_t(t) >= context - step));
+          REQUIRE((n == 0 || Index(t) >= context - step));
           ++next;
         }
       }
       REQUIRE(next == all.size());
     }
-  const auto error = [&](std::int64_t stride) {
+  const auto error = [&](Index stride) {
     return message_of<ValueError>(
         [&] { make_text({.path = file.path(), .context = 4, .stride = stride}); });
   };

@@ -17,7 +17,7 @@ RunConfig tiny() {
 
 // Takes steps and evaluates until the run ends early or has done all steps. Returns the number of
 // steps done.
-std::int64_t run(Trainer& t) {
+Index run(Trainer& t) {
   while (t.steps_done < t.config().steps && t.stop_reason().empty()) {
     t.step();
     if (t.steps_done % t.config().eval_every == 0) t.evaluate(false);
@@ -33,7 +33,7 @@ TEST_CASE("a target loss ends the run at the evaluation that reaches it") {
   const auto reached = [&](double MetricsRow::*value, double target) {
     for (const MetricsRow& row : plain.history())
       if (!std::isnan(row.eval_loss) && row.*value <= target) return row.step;
-    return std::int64_t(0);
+    return Index(0);
   };
   // Chooses a target that the evaluation loss and the loss of the batch first reach at different
   // steps.
@@ -43,7 +43,7 @@ TEST_CASE("a target loss ends the run at the evaluation that reaches it") {
       c.target_loss = row.eval_loss;
   REQUIRE(c.target_loss > 0);
   Trainer by_loss(c);
-  const std::int64_t expected = reached(&MetricsRow::eval_loss, c.target_loss);
+  const Index expected = reached(&MetricsRow::eval_loss, c.target_loss);
   CHECK(run(by_loss) == expected);
   CHECK(expected > 5);
   CHECK(expected <= 30);
@@ -55,12 +55,12 @@ TEST_CASE("patience counts the evaluations since the best one, also after a resu
   RunConfig c = tiny();
   c.lr = 3e-1, c.clip = 0, c.patience = 3;  // a learning rate at which the loss rises and falls
   Trainer straight(c);
-  const std::int64_t end = run(straight);
+  const Index end = run(straight);
   CHECK(end < 60);
   CHECK_THAT(straight.stop_reason(), Contains("patience: 3 evaluations without a loss below "));
   CHECK_THAT(straight.stop_reason(), Contains(", that of step "));
   double best = HUGE_VAL;
-  std::int64_t at = 0;
+  Index at = 0;
   for (const MetricsRow& row : straight.history())
     if (row.eval_loss < best) best = row.eval_loss, at = row.step;
   CHECK(end == at + 3 * c.eval_every);

@@ -15,7 +15,7 @@ using namespace heed::lab;
 class Bits : public Task {
  public:
   explicit Bits(bool whole_answers) : Task(info_of(whole_answers)) {}
-  std::int64_t evaluation_size() const override { return 100; }
+  Index evaluation_size() const override { return 100; }
 
  private:
   static TaskInfo info_of(bool whole_answers) {
@@ -65,7 +65,7 @@ TEST_CASE("the loss of a text is the mean over its tokens, also in overlapping w
     content += std::vector<std::string>{"a", "b", "é", "€", "\n"}[std::size_t(i * i / 7 % 5)];
   const heed::testing::File file(content);
   const Vocabulary v = Vocabulary::of("€\nabé");
-  const std::vector<std::int64_t> ids = v.encode(content);
+  const std::vector<Index> ids = v.encode(content);
   const Transformer model =
       heed::nn::testing::random_model({.vocab = v.size(),
                                        .layers = 1,
@@ -74,30 +74,30 @@ TEST_CASE("the loss of a text is the mean over its tokens, also in overlapping w
   TextSize size;
   for (std::size_t i = 1; i < ids.size(); ++i) size.add(v, ids[i]);
   const double tokens = double(ids.size()) - 1, bytes = double(content.size()) - 1;
-  CHECK(size.characters == std::int64_t(tokens));
-  CHECK(size.bytes == std::int64_t(bytes));
+  CHECK(size.characters == Index(tokens));
+  CHECK(size.bytes == Index(bytes));
   CHECK(bytes > 1.2 * tokens);
   const auto near = [](double a, double b) { return std::abs(a - b) <= 1e-12 * std::abs(b); };
-  for (const std::int64_t stride : {0, 1, 3, 8}) {
+  for (const Index stride : {0, 1, 3, 8}) {
     const auto task = make_whole_text({.path = file.path(), .context = 8, .stride = stride}, v);
     const Evaluation e = evaluate(model, *task);
     const Batch all = task->evaluation(0, task->evaluation_size());
     const NoGrad guard;
     const double nats =
         cross_entropy(model(all.inputs), all.targets, {.reduction = Reduction::kSum}).item();
-    CHECK(e.tokens == std::int64_t(tokens));
+    CHECK(e.tokens == Index(tokens));
     CHECK(near(e.loss, nats / tokens));
     CHECK(near(e.text.perplexity.value(), std::exp(nats / tokens)));
     CHECK(near(e.text.bits_per_character.value(), nats / std::log(2) / tokens));
     CHECK(near(e.text.bits_per_byte.value(), nats / std::log(2) / bytes));
   }
   // While a text counts its bigrams, progress is (0, 0).
-  std::vector<std::pair<std::int64_t, std::int64_t>> seen;
+  std::vector<std::pair<Index, Index>> seen;
   const auto task = make_text({.path = file.path(), .context = 1, .bigrams = true});
   evaluate(model, *task, 1, [&](auto done, auto total) { seen.emplace_back(done, total); });
   REQUIRE(seen.size() >= 2);
-  CHECK(seen.front() == std::pair<std::int64_t, std::int64_t>(0, 0));
-  CHECK(seen.back() == std::pair<std::int64_t, std::int64_t>(0, 1));
+  CHECK(seen.front() == std::pair<Index, Index>(0, 0));
+  CHECK(seen.back() == std::pair<Index, Index>(0, 1));
   // A task that is not on a text has none of these values.
   const Evaluation other = evaluate(
       heed::nn::testing::random_model({.vocab = 2, .layers = 1, .context = 4}), Bits(false));
@@ -126,8 +126,8 @@ TEST_CASE("the training sequences of an evaluation are fixed, and all if the tas
 TEST_CASE("the whole evaluation set has at most 1,000,000 positions") {
   class Many : public Task {
    public:
-    explicit Many(std::int64_t size) : Task(info_of()), size_(size) {}
-    std::int64_t evaluation_size() const override { return size_; }
+    explicit Many(Index size) : Task(info_of()), size_(size) {}
+    Index evaluation_size() const override { return size_; }
 
    private:
     static TaskInfo info_of() {
@@ -136,7 +136,7 @@ TEST_CASE("the whole evaluation set has at most 1,000,000 positions") {
       return info;
     }
     Sequence draw(Generator&) const override { return {}; }
-    std::int64_t size_;
+    Index size_;
   };
   CHECK(final_evaluation_size(Many(15'625)) == 15'625);
   CHECK(final_evaluation_size(Many(15'626)) == 15'625);

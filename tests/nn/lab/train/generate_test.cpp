@@ -21,7 +21,7 @@ TEST_CASE("a logit that is NaN is an error") {
 }
 
 TEST_CASE("a sample does not depend on the other samples, also if some end early") {
-  using Texts = std::vector<std::vector<std::int64_t>>;
+  using Texts = std::vector<std::vector<Index>>;
   for (const DType dtype : {float32, float64}) {
     const Transformer model =
         random_model({.vocab = 7,
@@ -30,12 +30,12 @@ TEST_CASE("a sample does not depend on the other samples, also if some end early
                       .positions = Positions::kRope});
     // Generates the samples whose numbers are in `numbers`. Sample numbers[i] ends after ends[i]
     // tokens.
-    const auto texts = [&](const std::vector<std::int64_t>& numbers,
+    const auto texts = [&](const std::vector<Index>& numbers,
                            const std::vector<std::size_t>& ends) {
       std::vector<Generator> streams;
-      for (const std::int64_t i : numbers) streams.push_back(sample_stream(9, i));
+      for (const Index i : numbers) streams.push_back(sample_stream(9, i));
       Texts out(numbers.size());
-      generate_samples(model, {3, 1}, 15, {}, streams, [&](std::int64_t i, std::int64_t id) {
+      generate_samples(model, {3, 1}, 15, {}, streams, [&](Index i, Index id) {
         const auto at = std::size_t(i);
         out[at].push_back(id);
         return out[at].size() < ends[at];
@@ -45,7 +45,7 @@ TEST_CASE("a sample does not depend on the other samples, also if some end early
     const Texts all = texts({0, 1, 2, 3, 4}, {99, 99, 99, 99, 99});
     for (std::size_t i = 0; i < 5; ++i) {
       CHECK(all[i].size() == 15);
-      CHECK(texts({std::int64_t(i)}, {99})[0] == all[i]);
+      CHECK(texts({Index(i)}, {99})[0] == all[i]);
       for (std::size_t j = 0; j < i; ++j) CHECK(all[i] != all[j]);
     }
     Texts cut = texts({0, 1, 2}, {4, 99, 1});
@@ -54,9 +54,9 @@ TEST_CASE("a sample does not depend on the other samples, also if some end early
     CHECK(std::equal(cut[0].begin(), cut[0].end(), all[0].begin()));
     CHECK(cut[1] == all[1]);
     CHECK(cut[2][0] == all[2][0]);
-    std::vector<std::int64_t> one;
+    std::vector<Index> one;
     Generator g(9);
-    generate(model, {3, 1}, 15, {}, g, [&](std::int64_t id) {
+    generate(model, {3, 1}, 15, {}, g, [&](Index id) {
       one.push_back(id);
       return true;
     });
@@ -68,7 +68,7 @@ TEST_CASE("samples need a stream, and a token to start from") {
   const Transformer model =
       random_model({.vocab = 7, .context = 6, .attention = {.d_model = 8, .heads = 2}});
   std::vector<Generator> streams = {Generator(1)};
-  const auto any = [](std::int64_t, std::int64_t) { return true; };
+  const auto any = [](Index, Index) { return true; };
   CHECK_THROWS_WITH(generate_samples(model, {1}, 1, {}, {}, any),
                     "generate: needs at least one stream of random numbers");
   CHECK_THROWS_WITH(generate_samples(model, {}, 1, {}, streams, any),

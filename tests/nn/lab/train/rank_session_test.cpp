@@ -126,7 +126,7 @@ void train_together(int n, const std::function<Trainer()>& make,
 RunConfig small_form(const char* name) {
   RunConfig c = preset(name);
   c.task = "markov";
-  c.model.layers = std::min<std::int64_t>(c.model.layers, 2);
+  c.model.layers = std::min<Index>(c.model.layers, 2);
   c.model.attention.d_model = 4 * c.model.attention.heads, c.model.context = 12;
   c.model.attention.dropout = 0.1, c.steps = 4, c.warmup = 1;
   c.shards = c.batch % 8 == 0 ? 8 : 4;
@@ -145,7 +145,7 @@ TEST_CASE("a run and model.safetensors have the same bits at any number of threa
     Trainer alone(c);
     steps(alone, 4);
     // Returns the model.safetensors that rank 0 saves. Only rank 0 evaluates between the steps.
-    const auto trained = [&](int threads, int ranks, std::int64_t accumulate) {
+    const auto trained = [&](int threads, int ranks, Index accumulate) {
       heed::autograd::set_num_threads(threads);
       c.accumulate = accumulate;
       const heed::testing::Folder folder;
@@ -167,7 +167,7 @@ TEST_CASE("a run and model.safetensors have the same bits at any number of threa
     const std::string file = trained(1, 1, 1);
     for (const int threads : {1, 2, 3, 8})
       for (const int ranks : {1, 2, 4, 8})
-        for (const std::int64_t accumulate : {1, 2, 4}) {
+        for (const Index accumulate : {1, 2, 4}) {
           if (ranks > c.shards || (ranks == 8 && threads * accumulate > 1)) continue;
           if (kSanitized && threads * ranks * accumulate != 12) continue;
           CAPTURE(name, dtype, threads, ranks, accumulate);

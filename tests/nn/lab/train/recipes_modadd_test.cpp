@@ -27,7 +27,7 @@ bool on_plateau(double held_out) { return held_out >= 0.46 && held_out <= 0.53; 
 // Trains until 99 % of the held-out sums are right, for at most `most` steps. Returns the held-out
 // accuracy. During the training, checks that the training sums are memorized by step 150, and that
 // the held-out accuracy is on the plateau from step 200 to 400.
-double run_to_end(const RunConfig& config, std::int64_t most) {
+double run_to_end(const RunConfig& config, Index most) {
   Trainer t(config);
   double held_out = 0;
   while (t.steps_done < most && !(held_out >= 0.99)) {

@@ -28,8 +28,8 @@ double mean_attention(const Trainer& trainer, F column) {
   const Tensor pattern = probe.value("blocks.0.attn.hook_pattern");  // [B, 1, T, T]
   double total = 0;
   int count = 0;
-  for (std::int64_t b = 0; b < 64; ++b)
-    for (std::int64_t t = 0; t < batch.targets.size(1); ++t) {
+  for (Index b = 0; b < 64; ++b)
+    for (Index t = 0; t < batch.targets.size(1); ++t) {
       if (batch.targets.at({b, t}) < 0) continue;
       total += pattern.at({b, 0, t, column(t)});
       ++count;
@@ -47,7 +47,7 @@ void check_circuit(const Trained& t) {
   const BaseRun run(t.trainer.model, sample.batch, {Objective::kLogLikelihood});
   const auto heads = roles_of_heads(
       run, study_components(run, sample.donors, kSmallestEffect, false), nullptr, false);
-  const auto best = [&](std::int64_t layer, Pattern::Kind kind) {
+  const auto best = [&](Index layer, Pattern::Kind kind) {
     double most = 0;
     for (const HeadRole& head : heads)
       for (const auto& [pattern, score] : head.scores)
@@ -61,7 +61,7 @@ void check_circuit(const Trained& t) {
   CHECK(induction >= 0.85);
   // This is the quantity of `heed study --of diff:c-d`: the logit of c minus the logit of d.
   const Vocabulary& spelling = t.trainer.task->info().vocabulary;
-  const std::int64_t c = spelling.encode("c")[0], d = spelling.encode("d")[0];
+  const Index c = spelling.encode("c")[0], d = spelling.encode("d")[0];
   const auto difference = [&](const std::string& prompt) {
     const Batch one = t.trainer.task->prompt(prompt);
     return study(t.trainer.model, one,
@@ -87,8 +87,8 @@ TEST_CASE("induction is learned for seeds 1 to 5, never better than Bayes") {
 TEST_CASE("reverse and copy reach 100 % and attend on their diagonal") {
   // With N = 16, query N + i predicts the token at position N - 1 - i (reverse) or at position i
   // (copy).
-  const auto mirror = [](std::int64_t row) { return 31 - row; };
-  const auto same = [](std::int64_t row) { return row - 16; };
+  const auto mirror = [](Index row) { return 31 - row; };
+  const auto same = [](Index row) { return row - 16; };
   for (const std::int64_t seed : seeds_to(3)) {
     const Trained reversed = trained(seeded("reverse", seed)),
                   copied = trained(seeded("copy", seed));

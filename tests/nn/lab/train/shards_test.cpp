@@ -16,12 +16,12 @@ using heed::lab::testing::FixedBatch;
 
 // Returns a batch whose sequences have different numbers of targets: the first sequence has two
 // targets, and the last sequence has a target at every position.
-std::vector<Sequence> uneven(std::int64_t size, std::int64_t T, std::int64_t vocab) {
+std::vector<Sequence> uneven(Index size, Index T, Index vocab) {
   Generator g(3);
   std::vector<Sequence> batch;
-  for (std::int64_t b = 0; b < size; ++b) {
+  for (Index b = 0; b < size; ++b) {
     Sequence& s = batch.emplace_back();
-    for (std::int64_t t = 0; t < T; ++t) {
+    for (Index t = 0; t < T; ++t) {
       s.inputs.push_back(draw_below(vocab, g));
       const bool ignored = b + 1 < size && t != T - 1 && t > T * b / size;
       s.targets.push_back(ignored ? kIgnored : draw_below(vocab, g));
@@ -31,7 +31,7 @@ std::vector<Sequence> uneven(std::int64_t size, std::int64_t T, std::int64_t voc
   return batch;
 }
 
-RunConfig tiny_in_shards(std::int64_t shards) {
+RunConfig tiny_in_shards(Index shards) {
   RunConfig c = preset("markov");  // every position has a target
   c.model.layers = 1, c.model.mlp = true, c.model.attention.bias = true;
   c.model.attention.d_model = 16, c.model.attention.heads = 2, c.model.context = 12, c.batch = 8,
@@ -52,8 +52,8 @@ double largest_difference(const Transformer& a, const Transformer& b) {
 }
 
 TEST_CASE("shards with different numbers of targets give the step of the whole batch") {
-  for (const std::int64_t shards : {2, 4, 8}) {
-    const auto trainer = [](std::int64_t k) {
+  for (const Index shards : {2, 4, 8}) {
+    const auto trainer = [](Index k) {
       const TaskInfo info = make_task("markov", 12)->info();
       return Trainer(tiny_in_shards(k),
                      std::make_unique<FixedBatch>(info, uneven(8, 12, info.classes)));
@@ -90,7 +90,7 @@ TEST_CASE("shards are summed as a balanced tree, at any number of threads") {
     return a;
   };
   std::vector<Terms> of;
-  for (std::int64_t b = 0; b < 8; ++b) {
+  for (Index b = 0; b < 8; ++b) {
     const Tensor loss = training_loss(model, slice(batch.inputs, 0, b, b + 1),
                                       slice(batch.targets, 0, b, b + 1), {}, Reduction::kSum) *
                         (1 / targets);
@@ -129,7 +129,7 @@ TEST_CASE("a shard's dropout depends only on seed, step and shard") {
 }
 
 TEST_CASE("shards and accumulate are powers of two that divide the batch") {
-  for (const std::int64_t bad : {3, 5, 16}) {
+  for (const Index bad : {3, 5, 16}) {
     RunConfig c = tiny_in_shards(bad);
     CHECK_THROWS_WITH(
         validate(c),
@@ -145,7 +145,7 @@ TEST_CASE("shards and accumulate are powers of two that divide the batch") {
 }
 
 TEST_CASE("the default number of shards depends on batch, tokens and weights") {
-  const auto shards = [](const char* name, std::int64_t batch = 0, bool is_double = false) {
+  const auto shards = [](const char* name, Index batch = 0, bool is_double = false) {
     RunConfig c = preset(name);
     if (batch > 0) c.batch = batch;
     if (is_double) c.model.attention.dtype = heed::autograd::float64;
@@ -201,9 +201,7 @@ TEST_CASE("a batch larger than the training set is reduced to it, and shards mus
 TEST_CASE("threads compute shards side by side, as a power of two") {
   const heed::autograd::testing::Threads restore_at_end;
   RunConfig c = tiny_in_shards(8);
-  const auto groups = [&](std::int64_t own = 8) {
-    return shards_side_by_side(c, 8, 8, own, HUGE_VAL);
-  };
+  const auto groups = [&](Index own = 8) { return shards_side_by_side(c, 8, 8, own, HUGE_VAL); };
   for (const auto& [threads, expected] : {std::pair(1, 1), {2, 2}, {3, 2}, {8, 8}, {64, 8}}) {
     heed::autograd::set_num_threads(threads);
     CHECK(groups() == expected);
@@ -272,7 +270,7 @@ TEST_CASE("threads that share the ops of a shard change no bit of its gradients"
 }
 
 TEST_CASE("threads that are left share the ops of large shards") {
-  const auto teams = [](const char* name, std::int64_t shards) {
+  const auto teams = [](const char* name, Index shards) {
     RunConfig c = preset(name);
     c.shards = shards;
     return shards_need_teams(c, 65, 65);

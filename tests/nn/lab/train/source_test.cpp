@@ -96,8 +96,8 @@ TEST_CASE("weights of tokens are copied by symbol; the data may lack symbols of 
   const Trainer t(c), old = RunFolder(source.folder.path()).resume();
   const Vocabulary &ours = t.task->info().vocabulary, &theirs = old.task->info().vocabulary;
   REQUIRE(ours.size() < theirs.size());
-  for (std::int64_t id = 0; id < ours.size(); ++id) {
-    const std::int64_t row = theirs.find(ours.symbols()[std::size_t(id)]).value();
+  for (Index id = 0; id < ours.size(); ++id) {
+    const Index row = theirs.find(ours.symbols()[std::size_t(id)]).value();
     CHECK(same_bits(slice(t.model.tok.weight, 0, id, id + 1),
                     slice(old.model.tok.weight, 0, row, row + 1)));
     CHECK(same_bits(slice(t.model.head->weight, 0, id, id + 1),

@@ -39,7 +39,7 @@ TEST_CASE("an evaluation that is interrupted leaves no trace") {
     Trainer t(c);
     run_to(t, 2, 0);
     int left = calls;
-    const auto interrupt = [&](std::int64_t, std::int64_t) {
+    const auto interrupt = [&](Index, Index) {
       if (left-- == 0) throw ValueError("stop");
     };
     CHECK_THROWS_AS(t.evaluate(false, interrupt), ValueError);

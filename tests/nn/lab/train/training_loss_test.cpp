@@ -16,11 +16,11 @@ using heed::autograd::testing::same_bits;
 
 // Returns targets [3, kContext] of which only the given columns are not ignored. In the first
 // sequence, the first of them is ignored, too.
-Tensor targets_at(const std::vector<std::int64_t>& columns) {
+Tensor targets_at(const std::vector<Index>& columns) {
   const Tensor targets = full({3, kContext}, double(kIgnored), int64);
   auto* data = targets.mutable_data<std::int64_t>();
-  for (std::int64_t b = 0; b < 3; ++b)
-    for (const std::int64_t t : columns)
+  for (Index b = 0; b < 3; ++b)
+    for (const Index t : columns)
       if (b > 0 || t != columns[0]) data[b * kContext + t] = (b + t) % kVocab;
   return targets;
 }
@@ -29,8 +29,8 @@ TEST_CASE("the training loss and its gradients are those of the logits at all po
   using P = NormPlacement;
   for (const P norm : {P::kPre, P::kPost, P::kNone})
     for (const bool mlp : {true, false})
-      for (const std::vector<std::int64_t>& columns :
-           {std::vector<std::int64_t>{kContext - 1}, {1, 4, 5}, {0, kContext - 1}})
+      for (const std::vector<Index>& columns :
+           {std::vector<Index>{kContext - 1}, {1, 4, 5}, {0, kContext - 1}})
         for (const Reduction reduction : {Reduction::kMean, Reduction::kSum}) {
           CAPTURE(int(norm), mlp, columns, int(reduction));
           Transformer::Options o = nn::testing::tiny(float64);
@@ -60,7 +60,7 @@ TEST_CASE("with targets at all positions, or at none, the loss is that of all lo
 
 TEST_CASE("the MLP of the last block runs only at the positions of the logits") {
   const Transformer model = random_model(nn::testing::tiny(float64));
-  const Tensor ids = random_ids(3), at = from_data(std::vector<std::int64_t>{2, 5}, {2});
+  const Tensor ids = random_ids(3), at = from_data(std::vector<Index>{2, 5}, {2});
   const std::string mid = block_site(model.options.layers - 1, "hook_resid_mid");
   Probe before, records, replaces;
   before.record("blocks.0.hook_resid_post");

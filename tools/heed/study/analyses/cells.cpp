@@ -47,16 +47,16 @@ CellPredictions predict_cells(StudyContext& c) {
   const StudySample& e = c.shown();
   const lab::Attribution a =
       lab::attribute(e.run, e.donors, {.cells = true}, c.counting("Predicting cells"));
-  const std::int64_t window = c.model().options.attention.window;
+  const Index window = c.model().options.attention.window;
   CellPredictions all;
   for (std::size_t l = 0; l < a.cell_path.size(); ++l) {
     const auto path = lab::to_doubles(a.cell_path[l]),
                gradient = lab::to_doubles(a.cell_gradient[l]);
-    const std::int64_t heads = a.cell_path[l].size(0), n = a.cell_path[l].size(1);
-    for (std::int64_t h = 0; h < heads; ++h)
-      for (std::int64_t i = 0; i < n; ++i)
-        for (std::int64_t j = window ? std::max<std::int64_t>(0, i - window + 1) : 0; j <= i; ++j) {
-          all.cells.push_back({{std::int64_t(l), h}, i, j});
+    const Index heads = a.cell_path[l].size(0), n = a.cell_path[l].size(1);
+    for (Index h = 0; h < heads; ++h)
+      for (Index i = 0; i < n; ++i)
+        for (Index j = window ? std::max<Index>(0, i - window + 1) : 0; j <= i; ++j) {
+          all.cells.push_back({{Index(l), h}, i, j});
           const auto at = std::size_t((h * n + i) * n + j);
           all.rows.push_back({lab::cell_name(all.cells.back()), {}, path[at], gradient[at]});
         }

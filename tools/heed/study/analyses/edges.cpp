@@ -44,8 +44,7 @@ void mark_off_distribution(std::vector<lab::Evidence>& rows, StudyContext& c) {
     const std::string head = nn::head_name({r.layer, r.head});
     if (!ablations.contains(head)) {
       std::vector<nn::Component> group;
-      for (std::int64_t i = 0; i < o.heads / o.kv_heads; ++i)
-        group.emplace_back(r.layer, r.head + i);
+      for (Index i = 0; i < o.heads / o.kv_heads; ++i) group.emplace_back(r.layer, r.head + i);
       ablations[head] = lab::ablate(e.run, group, replaced);
     }
     const double above = std::abs(row.effect.mean) - std::abs(ablations[head].mean);
@@ -60,7 +59,7 @@ void add_network(Section& s, const std::vector<lab::Evidence>& rows, const lab::
                   .caption =
                       "Width: the effect; dashed: L rises. Read by queries: blue; keys: orange; "
                       "values: green; MLPs and logits: gray."};
-  const auto node = [&](const std::string& name, std::int64_t stage, std::int64_t row) {
+  const auto node = [&](const std::string& name, Index stage, Index row) {
     if (std::ranges::count(n.nodes, name, &plot::Network::Node::name) == 0)
       n.nodes.push_back({name, stage + 1, row});
     return name;

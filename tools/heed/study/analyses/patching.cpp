@@ -31,9 +31,9 @@ struct PromptPairs {
 // at the last position.
 PromptPairs pairs_of(const std::vector<lab::PromptPair>& pairs, std::string text) {
   std::vector<lab::Sequence> clean, corrupt;
-  std::vector<std::int64_t> right, wrong;
+  std::vector<Index> right, wrong;
   for (const lab::PromptPair& p : pairs) {
-    std::vector<std::int64_t> targets(p.clean.size(), lab::kIgnored);
+    std::vector<Index> targets(p.clean.size(), lab::kIgnored);
     std::vector<bool> counted(p.clean.size(), false);
     right.insert(right.end(), targets.begin(), targets.end());
     wrong.insert(wrong.end(), targets.begin(), targets.end());
@@ -60,9 +60,9 @@ std::vector<std::string> pair_labels(const Subject& s, const lab::Batch& corrupt
 
 // Returns the answer to a prompt: the target that it determines or, if it determines none, the
 // token with the largest logit. `second` becomes the token with the largest other logit.
-std::int64_t answer_of(const Subject& s, const lab::Batch& prompt, std::int64_t& second) {
+Index answer_of(const Subject& s, const lab::Batch& prompt, Index& second) {
   const autograd::NoGrad guard;
-  const std::int64_t answer = lab::prompt_objective(s.model(), prompt).a;
+  const Index answer = lab::prompt_objective(s.model(), prompt).a;
   const nn::Tensor logits =
       autograd::select(s.model()(prompt.inputs), 1, prompt.inputs.size(1) - 1);
   const nn::Tensor is_answer = autograd::eq(autograd::arange(logits.size(1)), double(answer));
@@ -104,7 +104,7 @@ lab::PromptPair read_pair(const std::string& line, const std::string& where, con
       usage_error("{}: right and wrong token are both '{}'; give two tokens", where, parts[2]);
     return pair;
   }
-  std::int64_t second = 0, ignored = 0;
+  Index second = 0, ignored = 0;
   pair.right = answer_of(s, clean, second), pair.wrong = answer_of(s, corrupt, ignored);
   if (pair.wrong == pair.right) pair.wrong = second;
   return pair;
@@ -131,7 +131,7 @@ std::vector<lab::PromptPair> read_pairs(const std::string& file, const Subject& 
 
 // Returns pairs of the task. Throws UsageError for a corruption that it does not have.
 PromptPairs task_pairs(const StudyContext& c, const std::string& corruption) {
-  constexpr std::int64_t kDefaultPairs = 32;
+  constexpr Index kDefaultPairs = 32;
   const Subject& s = c.subject;
   const std::vector<std::string>& known = s.info().corruptions;
   if (std::ranges::count(known, corruption) == 0)
@@ -140,9 +140,8 @@ PromptPairs task_pairs(const StudyContext& c, const std::string& corruption) {
                               : "use " + heed::join(known) + " for " + s.info().name);
   nn::Generator generator(1);
   std::vector<lab::PromptPair> pairs;
-  const std::int64_t count = c.options.samples > 0 ? c.options.samples : kDefaultPairs;
-  for (std::int64_t i = 0; i < count; ++i)
-    pairs.push_back(s.run->task->pair(corruption, generator));
+  const Index count = c.options.samples > 0 ? c.options.samples : kDefaultPairs;
+  for (Index i = 0; i < count; ++i) pairs.push_back(s.run->task->pair(corruption, generator));
   return pairs_of(pairs,
                   fmt::format("{} pairs of {}, corruption {}", count, s.info().name, corruption));
 }
@@ -202,7 +201,7 @@ Table shares_table(const std::string& title, const lab::Patching& p,
 // layers.
 plot::HeatmapGrid patching_grid(const lab::Patching& p, bool by_head, const PromptPairs& pairs,
                                 const nn::Transformer::Options& o) {
-  const std::int64_t columns = by_head ? o.attention.heads : pairs.clean.inputs.size(1);
+  const Index columns = by_head ? o.attention.heads : pairs.clean.inputs.size(1);
   plot::HeatmapGrid grid;
   for (std::size_t i = 0; i < p.places.size(); ++i) {
     const auto& [site, is_head, layer, column, width] = p.places[i];
@@ -220,9 +219,9 @@ plot::HeatmapGrid patching_grid(const lab::Patching& p, bool by_head, const Prom
       values.insert(values.end(), std::size_t(width), float((*direction)[i].mean));
     }
   }
-  for (std::int64_t l = 0; l < o.layers; ++l) grid.row_labels.push_back(std::to_string(l));
+  for (Index l = 0; l < o.layers; ++l) grid.row_labels.push_back(std::to_string(l));
   if (!by_head) grid.col_labels = pairs.labels;
-  for (std::int64_t i = 0; i < columns && (by_head || pairs.labels.empty()); ++i)
+  for (Index i = 0; i < columns && (by_head || pairs.labels.empty()); ++i)
     grid.col_labels.push_back(std::to_string(i));
   if (by_head) grid.panel_columns = 2;  // denoise beside noise
   grid.row_axis = "layer", grid.col_axis = by_head ? "head" : "position";

@@ -12,7 +12,7 @@ using namespace heed::nn::testing;
 // Returns reach() of all outputs as a line per output with a character per input: a dot if the
 // derivative is exactly 0, and otherwise #.
 std::string text_of(const std::function<Tensor(const Tensor&)>& f, const Tensor& x) {
-  const std::int64_t length = x.size(1);
+  const Index length = x.size(1);
   std::string text;
   for (const double value : reach(f, x, arange(length)).to_vector<double>()) {
     text += value == 0 ? '.' : '#';
@@ -25,7 +25,7 @@ std::string text_of(const std::function<Tensor(const Tensor&)>& f, const Tensor&
 // of all heads. If `permute_back` is false, the layer has the notebook's mistake: the heads are
 // joined without undoing the permute.
 Tensor fused_heads(const Tensor& x, const Tensor& qkv_weight, bool permute_back) {
-  const std::int64_t batch = x.size(0), length = x.size(1), heads = 2, d = x.size(2) / heads;
+  const Index batch = x.size(0), length = x.size(1), heads = 2, d = x.size(2) / heads;
   const Tensor qkv = reshape(linear(x, qkv_weight), {batch, length, heads, 3 * d});
   const auto parts = chunk(permute(qkv, {0, 2, 1, 3}), 3, -1);
   const Tensor z = attention(parts[0], parts[1], parts[2], {.causal = true});

@@ -19,8 +19,8 @@ TEST_CASE("check_parameters names exactly the tensors whose gradient is wrong") 
                           g);
   const Batch batch = make_batch({{.inputs = {0, 1}, .targets = {1, 2}, .counted = {true, true}}});
   const GradcheckOptions how{.order = 2, .difference_entries = 0};
-  std::int64_t calls = 0;
-  const ProgressCallback count = [&](std::int64_t done, std::int64_t total) {
+  Index calls = 0;
+  const ProgressCallback count = [&](Index done, Index total) {
     CHECK(done == calls++);
     CHECK(total == std::ssize(parameters(model)));
   };

@@ -69,7 +69,8 @@ class Buffers {
   std::string changed(const std::string& kind) const {
     for (std::size_t i = 0; i < kept_.size(); ++i) {
       const auto differs = [&](Index begin, std::size_t count) {
-        return std::memcmp(&buffers_[i][begin], &kept_[i][begin], count * sizeof(T)) != 0;
+        const auto at = std::size_t(begin);
+        return std::memcmp(&buffers_[i][at], &kept_[i][at], count * sizeof(T)) != 0;
       };
       if (buffers_[i].empty() || !differs(0, buffers_[i].size())) continue;
       const std::string name = kind + " " + std::to_string(i);

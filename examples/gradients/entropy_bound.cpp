@@ -44,7 +44,7 @@ Row measure(const std::vector<double>& scores) {
 double gap_at_equality() {
   double gap = 0;
   for (const int n : {2, 8, 32, 128})
-    for (double rho = 0.25; rho <= 16; rho *= 2) {
+    for (const double rho : {0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0}) {
       std::vector<double> scores(std::size_t(n), 0.0);
       scores[0] = rho * std::sqrt(n / (n - 1.0));
       const Row row = measure(scores);

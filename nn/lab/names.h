@@ -1,8 +1,14 @@
-// The lab works with models, and uses the names of heed::nn as its own.
+// What all of the lab uses: the names of heed::nn, and a callback.
 #pragma once
+
+#include <functional>
 
 #include "nn/io/names.h"
 
 namespace heed::lab {
 using namespace heed::nn;
+
+/// Receives the units of work done and their total. It may throw to cancel the work.
+using ProgressCallback = std::function<void(Index done, Index total)>;
+
 }  // namespace heed::lab

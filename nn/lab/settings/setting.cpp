@@ -92,7 +92,8 @@ Setting::Setting(std::string key_, Span& value, Range range_, std::string help_)
   shown = get();
 }
 
-Setting::Setting(std::string key_, std::optional<bool>& value, std::string unset, std::string help_)
+Setting::Setting(std::string key_, std::optional<bool>& value, const std::string& unset,
+                 std::string help_)
     : Setting(std::move(key_), Kind::kChoice, std::move(help_)) {
   unit = "NAME", names = {unset, "yes", "no"}, shown = unset;
   get = [&value, unset] { return !value ? unset : *value ? "yes" : "no"; };

@@ -91,7 +91,7 @@ struct Setting {
   Setting(std::string key, Index& value, Range range, std::string help);
   Setting(std::string key, double& value, Range range, std::string help);
   Setting(std::string key, Span& value, Range range, std::string help);
-  Setting(std::string key, std::optional<bool>& value, std::string unset, std::string help);
+  Setting(std::string key, std::optional<bool>& value, const std::string& unset, std::string help);
   Setting(std::string key, std::string& value, std::string unit, std::string help);
   Setting(std::string key, std::string& value, std::vector<std::string> names, std::string help);
   Setting(std::string key, std::vector<std::string>& value, std::vector<std::string> names,

@@ -17,7 +17,6 @@
 
 #include "nn/lab/study/ablation.h"
 #include "nn/lab/study/edges.h"
-#include "nn/lab/train/progress_callback.h"
 
 namespace heed::lab {
 

@@ -8,7 +8,6 @@
 
 #include "nn/lab/run/run_folder.h"
 #include "nn/lab/study/roles.h"
-#include "nn/lab/train/progress_callback.h"
 
 namespace heed::lab {
 

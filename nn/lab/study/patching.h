@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "nn/lab/study/evidence.h"
-#include "nn/lab/train/progress_callback.h"
 
 namespace heed::lab {
 

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "nn/lab/tasks/task.h"
-#include "nn/lab/train/progress_callback.h"
 #include "nn/layers/transformer.h"
 
 namespace heed::lab {

@@ -206,21 +206,8 @@ Out eval_prompt(const EvalArguments& a) {
   return out;
 }
 
-}  // namespace
-
-void eval_command(Command& c) {
-  c.name = "eval";
-  c.what = "evaluate a run: loss beside the best possible loss, accuracy, loss by position";
-  c.examples = fmt::format(
-      "  heed eval\n"
-      "  heed eval --weights {} --json\n"
-      "  heed eval runs/first --prompt abcdabcd\n"
-      "  heed eval runs/first --context 96\n"
-      "  heed eval runs/first --task-periods 12..24\n"
-      "  heed eval runs/text-1 --text FILE --stride 32",
-      lab::RunFolder::kBest);
-  c.notes =
-      R"(Without options other than --weights, this measures the loss of the run, which heed train, info
+constexpr const char* kEvalNotes =
+    R"(Without options other than --weights, this measures the loss of the run, which heed train, info
 and compare also print.
 
 With --prompt, each row is a token and its prediction from the tokens before it: log p is its
@@ -237,6 +224,21 @@ the total nats / ln 2, divided by the code points or UTF-8 bytes of the targets 
 
 Learned positions end at the context of the run, so that longer sequences cannot be evaluated. With
 other encodings of positions they can.)";
+
+}  // namespace
+
+void eval_command(Command& c) {
+  c.name = "eval";
+  c.what = "evaluate a run: loss beside the best possible loss, accuracy, loss by position";
+  c.examples = fmt::format(
+      "  heed eval\n"
+      "  heed eval --weights {} --json\n"
+      "  heed eval runs/first --prompt abcdabcd\n"
+      "  heed eval runs/first --context 96\n"
+      "  heed eval runs/first --task-periods 12..24\n"
+      "  heed eval runs/text-1 --text FILE --stride 32",
+      lab::RunFolder::kBest);
+  c.notes = kEvalNotes;
   auto a = std::make_shared<EvalArguments>();
   c.arguments = 1;
   c.add(

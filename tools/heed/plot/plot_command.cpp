@@ -71,7 +71,7 @@ std::vector<std::string> read_labels(const std::string& where, const std::string
   const bool is_file = autograd::is_file(given);
   std::string text = is_file ? lab::read_text(given, nn::kMaxLabelBytes) : given;
   if (is_file && text.ends_with('\n')) text.pop_back();
-  const std::vector<std::string> labels = split(text, is_file ? '\n' : ',');
+  std::vector<std::string> labels = split(text, is_file ? '\n' : ',');
   if (Index(labels.size()) != count)
     usage_error("{}: got {} labels, needs {}, separated by commas or as lines of a file", where,
                 labels.size(), count);

@@ -8,7 +8,6 @@
 #include "autograd/check/float32.h"
 #include "autograd/check/gradcheck.h"
 #include "nn/lab/tasks/task.h"
-#include "nn/lab/train/progress_callback.h"
 #include "nn/layers/transformer.h"
 
 namespace heed::lab {

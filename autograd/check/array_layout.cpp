@@ -1,7 +1,5 @@
 #include "autograd/check/array_layout.h"
 
-#include <utility>
-
 namespace heed::autograd {
 namespace {
 
@@ -39,7 +37,7 @@ Placement place(const Shape& shape, ArrayLayout layout, Index gap) {
   Layout elements = densest(shape, layout);
   elements.offset += gap;
   const Index used = shape.numel() * (layout == ArrayLayout::kEverySecond ? 2 : 1);
-  return {std::move(elements), used + 2 * gap};
+  return {elements, used + 2 * gap};
 }
 
 bool applies(ArrayLayout layout, const Shape& shape) {

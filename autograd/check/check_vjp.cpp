@@ -191,7 +191,8 @@ Values check_order(CheckedFunction f, const CheckOptions& options, int order, Ch
   if (report.verdict == Verdict::kWrong && options.forward_error == 0 &&
       worst.given != worst.expected && worst.digits() >= 4)
     report.message += "; is forward iterative? Then pass its tolerance as forward_error";
-  for (std::size_t i = 0; i < checker.function().inputs.size() && order == 1; ++i)
+  const Point& point = checker.point();
+  for (std::size_t i = 0; i < point.f.inputs.size() && order == 1; ++i)
     if ((report.ok() || (worst.input == i && worst.at >= 0 && worst.expected == 0)) &&
         checker.is_staircase(i)) {
       report.verdict = Verdict::kRight;
@@ -201,16 +202,11 @@ Values check_order(CheckedFunction f, const CheckOptions& options, int order, Ch
     }
   if (report.verdict == Verdict::kWrong && has_calls)
     report.diagnosis = diagnose(checker.comparisons().compared_gradient());
-  std::size_t begin = 0;
-  for (std::size_t i = 0; report.verdict != Verdict::kWrong && i < checker.function().inputs.size();
-       ++i) {
-    const Index n = checker.function().inputs[i].numel();
-    replay_mutants(checker.comparisons(), i, begin, n, report);
-    begin += std::size_t(n);
-  }
+  for (std::size_t i = 0; report.verdict != Verdict::kWrong && i < point.f.inputs.size(); ++i)
+    replay_mutants(checker.comparisons(), i, point.starts[i], point.f.inputs[i].numel(), report);
   if (report.ok() && has_calls) checker.check_elsewhere();
   if (report.ok() && has_calls) checker.check_calls();
-  return checker.function().x;
+  return point.f.x;
 }
 
 // Returns backward as a function of x and dy, whose derivative is backward2. The second derivative
@@ -233,7 +229,7 @@ CheckedFunction gradient_function(const CheckedFunction& f, Values x, const Valu
   const Values y = f.forward(f.x);
   double noise = 0;
   for (std::size_t o = 0; o < y.size(); ++o)
-    noise = std::hypot(noise, dy[o] * std::max(f.roundoff * y[o], f.forward_error));
+    noise = std::hypot(noise, dy[o] * std::max(f.roundoff * std::abs(y[o]), f.forward_error));
   const double largest = largest_of(f.x);
   // Avoids a division by 0 or by a subnormal number.
   const double least = largest == 0 ? 1 : std::max(0x1p-1000, f.roundoff * largest);
@@ -287,6 +283,8 @@ CheckReport check_function(CheckedFunction f, const CheckOptions& options) {
                     options.max_entries);
   check<ValueError>(options.forward_error >= 0 && std::isfinite(options.forward_error), "check_vjp",
                     "forward_error must be finite and at least 0, got ", options.forward_error);
+  check<ValueError>(f.backward || (f.exact && !f.backward2), "check_vjp",
+                    "needs backward, or jvp without backward2");
   CheckReport report;
   report.seed = options.seed;
   report.exact_names[0] = "values of jvp";

@@ -157,9 +157,8 @@ class Checker {
   /// comparisons, and once more on the other side of their kinks. An entry that stays on a kink is
   /// counted in the report, and compared only for the outputs that have no kink.
   void run();
-  /// Returns the function at the point at which it was checked: the given x, or x moved off its
-  /// kinks.
-  const CheckedFunction& function() const { return point_.f; }
+  /// Returns the point at which the function was checked: the given x, or x moved off its kinks.
+  const Point& point() const { return point_; }
   /// Returns the comparisons at that point.
   Comparisons& comparisons() { return *comparisons_; }
   /// Checks the calls of the function, as check_calls() (call_checks.h). Removes the comparisons.

@@ -178,7 +178,7 @@ bool Comparisons::compare_direction(Oracle oracle, InputDirection& input, bool r
   const bool by_differences = oracle == Oracle::kDifferences,
              can_repeat = by_differences && !repeated && !point_.f.single();
   OutputSlopes found = point_.slopes(oracle, input.along, repeated);
-  std::vector<std::size_t> outputs;  // without a kink
+  std::vector<std::size_t> outputs;  // that are compared
   for (std::size_t o = 0; o < found.of.size(); ++o) {
     Difference& d = found.of[o];
     if (by_differences) input.kinked[o] = d.kink;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "autograd/check/checker.h"
 #include "autograd/check/tensor_function.h"
 #include "autograd/engine/engine.h"
 #include "autograd/graph/graph.h"
@@ -37,8 +38,8 @@ DifferentiableFunction gradient_function(const DifferentiableFunction& f, std::s
   };
 }
 
-// Checks f at one order.
-// Returns the point at which f was checked: the inputs, or the inputs moved off their kinks.
+// Checks f at one order. Returns the point at which f was checked: the inputs, or the inputs moved
+// off their kinks.
 Tensors check_order(const DifferentiableFunction& f, Args inputs, int order,
                     const GradcheckOptions& options, CheckReport& report) {
   Checker checker(checked_function(f, inputs, options.dual_entries > 0),
@@ -51,7 +52,7 @@ Tensors check_order(const DifferentiableFunction& f, Args inputs, int order,
     report.refuse(Verdict::kVacuous,
                   "no entry can be distinguished from rounding errors; choose other inputs");
   if (!report.ok()) report.message = "order " + std::to_string(order) + ": " + report.message;
-  return to_tensors({inputs.begin(), inputs.end()}, checker.function().x);
+  return to_tensors({inputs.begin(), inputs.end()}, checker.point().f.x);
 }
 
 // Checks all orders and fills `report`. `report.order` is always the order that is being checked.
@@ -59,8 +60,10 @@ void check_orders(const DifferentiableFunction& f, Args inputs, const GradcheckO
                   CheckReport& report) {
   check<ValueError>(options.order == 1 || options.order == 2, "gradcheck",
                     "order must be 1 or 2, got ", options.order);
-  check<ValueError>(options.dual_entries > 0 || options.difference_entries > 0, "gradcheck",
-                    "needs dual_entries or difference_entries of at least 1");
+  const auto [fewest, most] = std::minmax(options.dual_entries, options.difference_entries);
+  check<ValueError>(fewest >= 0 && most > 0, "gradcheck",
+                    "dual_entries and difference_entries must be at least 0, not both 0; got ",
+                    options.dual_entries, " and ", options.difference_entries);
   for (const Tensor& x : inputs)
     check<DTypeError>(x.dtype() == float64, "gradcheck", "needs float64 inputs, got ", x.dtype(),
                       "; in float32 no step size separates a wrong gradient from rounding errors");

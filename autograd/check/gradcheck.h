@@ -21,8 +21,8 @@ struct GradcheckOptions {
   /// inputs. An input with entries that are not in this sample is also checked in one random
   /// direction, along which all its entries move. If it is 0, dual numbers are not used.
   Index dual_entries = 128;
-  /// The same number for central differences. The default is smaller, because differences evaluate
-  /// f several times for each entry.
+  /// Number of entries that are compared with central differences, which evaluate f several times
+  /// for each entry. If it is 0, differences are not used.
   Index difference_entries = 32;
 };
 

@@ -38,15 +38,15 @@ constexpr Precision precision_of() {
 ///   the part above them is allowed in place of half a rounding, if it is larger: a constant, or a
 ///   long sum, has the same rounding error at each input.
 ///
-/// `reference` is itself checked before, in few entries. The verdict is kVacuous if it is missing
-/// (without forward) or not right, if `plain` has errors so large that zeros would be right, or if
-/// `given` has a second backward or a jvp, which are not checked. It is also kVacuous if only R is
-/// too large, and rounding of the outputs explains the errors: their median is at most the mean
-/// change of g* if x moves until the outputs change by one rounding of the largest of them. For
-/// example, a softmax y near 1 determines 1 - y only to one rounding of y. If `plain` is missing
-/// (without forward), its errors count as one rounding.
+/// The gradient of `reference` is itself checked before, in few entries. The verdict is kVacuous if
+/// it is missing (without forward) or not right, if `plain` has errors so large that zeros would be
+/// right, or if `given` has a second backward or a jvp, which are not checked. It is also kVacuous
+/// if only R is too large, and rounding of the outputs explains the errors: their median is at most
+/// the mean change of g* if x moves until the outputs change by one rounding of the largest of
+/// them. For example, a softmax y near 1 determines 1 - y only to one rounding of y. If `plain` is
+/// missing (without forward), its errors count as one rounding.
 CheckReport check_low_precision(const CheckedFunction& given, const CheckedFunction& plain,
-                                const CheckedFunction& reference, const Precision& type,
+                                CheckedFunction reference, const Precision& type,
                                 const CheckOptions& options);
 
 }  // namespace heed::autograd

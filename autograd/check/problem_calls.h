@@ -56,9 +56,6 @@ class Buffers {
   }
   Values values() {
     Values all;
-    std::size_t n = 0;
-    for (const std::vector<T>& b : buffers_) n += b.size();
-    all.reserve(n);
     each_element([&](const T& e) { all.push_back(double(e)); });
     return all;
   }

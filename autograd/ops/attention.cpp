@@ -146,7 +146,7 @@ void notify(const AttentionHooks::Observer& observer, const Tensor& x) {
 
 // Runs the kernel and the observers of values. Also writes call.lse.
 Tensor forward(const Heads& h, Call& call) {
-  const Tensor out = empty_heads(h.rows(h.v.size(-1)), h.q.dtype());
+  Tensor out = empty_heads(h.rows(h.v.size(-1)), h.q.dtype());
   call.lse = empty(Shape{2}.joined(h.q.shape().without(-1)), float64);
   const AttentionHooks& hooks = call.observers();
   Tensor raw_scores, scores, pattern, dropped;

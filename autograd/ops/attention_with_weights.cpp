@@ -48,10 +48,10 @@ bool all_finite(const Tensor& x) { return isfinite(sum(x)).item<bool>(); }
 // Computes W Y. If a sum is not finite, the terms with a factor that is not finite are added after
 // the others, or left out where `hidden` is true.
 Tensor sum_of_terms(Tensor w, Tensor y, const Tensor& hidden) {
-  const Tensor sums = matmul(w, y);
+  Tensor sums = matmul(w, y);
   if (all_finite(sums)) return sums;
   const auto finite = [](const Tensor& x) { return masked_fill(x, logical_not(isfinite(x)), 0); };
-  const Tensor out = matmul(finite(w), finite(y));
+  Tensor out = matmul(finite(w), finite(y));
   detail::unify(kProduct, w, y);
   const Shape lead = out.shape().sub(0, out.rank() - 2);
   const Index tq = w.size(-2), tk = w.size(-1), n = y.size(-1);

@@ -93,7 +93,7 @@ Tensor run_new(std::string_view op, std::initializer_list<const Tensor*> in, con
   check<DTypeError>(loop, op, "needs float32",
                     loops.of[std::size_t(int64)] ? ", float64 or int64" : " or float64", ", got ",
                     dtype);
-  const Tensor out = empty(shape, loops.to_bool ? bool8 : dtype);
+  Tensor out = empty(shape, loops.to_bool ? bool8 : dtype);
   run(out, in, loop, f);
   return out;
 }

@@ -1,4 +1,4 @@
-// What all of the lab uses: the names of heed::nn, and a callback.
+// Names that all files of the lab use.
 #pragma once
 
 #include <functional>

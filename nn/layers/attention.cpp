@@ -206,7 +206,7 @@ Tensor MultiHeadAttention::forward(const Tensor& query, const Tensor& key, const
   // heads_first() is its own inverse, so z has shape [B, T, H, d].
   const Tensor z = ctx.at("hook_z", heads_first(attention(q, k, v, how)));
   const Tensor joined = reshape(z, {z.size(0), z.size(1), options.heads * options.d_value});
-  const Tensor out = linear(joined, weights.out_proj_weight, weights.out_proj_bias);
+  Tensor out = linear(joined, weights.out_proj_weight, weights.out_proj_bias);
   ctx.end();
   return out;
 }

@@ -1,5 +1,7 @@
 // Registers every layer for the gradient checks. They check first and second derivatives with
 // respect to the input and every parameter.
+#include <utility>
+
 #include "autograd/graph/check_registry.h"
 #include "nn/layers/transformer.h"
 
@@ -32,7 +34,8 @@ Sample module_sample(const std::string& name, const typename M::Options& options
 
 // Check of a layer whose input needs an axis.
 struct LayerCheck : Check {
-  LayerCheck(std::string_view name, SampleFn samples) : Check(name, samples, needs_axis()) {}
+  LayerCheck(std::string_view name, SampleFn samples)
+      : Check(name, std::move(samples), needs_axis()) {}
 };
 
 constexpr auto kCall = [](auto& m, const Tensor& x) { return m(x); };

@@ -40,6 +40,15 @@ TEST_CASE("one wrong entry is named with both values") {
   CHECK(message_contains(report, "input 1 at [2]: backward returns"));
 }
 
+TEST_CASE("a gradient that is NaN at other points than the first is wrong") {
+  const Arrays<double> x = {{2, 1, 3}};
+  const Pair<double> first_point = {
+      kSquares.forward, [x](const Arrays<double>& at, const Arrays<double>& v) {
+        return at == x ? kSquares.backward(at, v) : Arrays<double>{{NAN, NAN, NAN}};
+      }};
+  CHECK(check_pair(first_point, x).verdict == Verdict::kWrong);
+}
+
 TEST_CASE("inputs of any size pass, and their wrong gradients fail") {
   for (const double size : {1e-200, 1e-30, 1e-8, 1e8, 1e60}) {
     const Arrays<double> x = {{size, -2 * size, 0.7 * size, 0}};

@@ -86,8 +86,10 @@ TEST_CASE("a kink is found, the input moved, and the move reported") {
 
 TEST_CASE("options that check nothing throw") {
   const auto f = [](Args t) { return t[0]; };
-  CHECK_THROWS_WITH(gradcheck(f, some({2}), {.dual_entries = 0, .difference_entries = 0}),
-                    "gradcheck: needs dual_entries or difference_entries of at least 1");
+  for (const auto& [dual, difference] : {std::pair(0, 0), std::pair(-1, 32), std::pair(128, -1)})
+    CHECK_THROWS_AS(
+        gradcheck(f, some({2}), {.dual_entries = dual, .difference_entries = difference}),
+        ValueError);
 }
 
 TEST_CASE("each order and oracle reports its worst entry and the entries it compared") {

@@ -118,8 +118,8 @@ FirstLines first_lines(StudyContext& context, const std::vector<Section>& sectio
   for (const Section& s : sections)
     for (const std::string& answer : s.answers) lines.claims.push_back({answer});
   if (!context.predicts()) return lines;
-  add_largest(lines, sections, "edges", "edges (from:input:to)");
-  add_largest(lines, sections, "cells", "cells of this string alone (pictures: weights, dA, dS)");
+  add_largest(lines, sections, "edges", "largest edges (from:input:to)");
+  add_largest(lines, sections, "cells", "largest cells of this string (pictures: weights, dA, dS)");
   return lines;
 }
 

@@ -38,7 +38,7 @@ struct Section {
   std::vector<std::string> answers = {};
   std::vector<Table> tables = {};
   std::vector<Picture> pictures = {};
-  /// Which rows were measured (measured_text()), or "".
+  /// How many rows were measured (measured_text()), or "".
   std::string measured = {};
 };
 

@@ -94,7 +94,7 @@ void add_study_settings(Command& c, StudyOptions& o) {
          format_setting(o.formats),
          {"weights", o.weights, "FILE", "weights file inside the run directory"},
          lab::Setting("show", o.show, sections,
-                      "sections that text prints, at most 24 rows of a table, or all")
+                      "sections to print, with at most 24 rows of a table; all: each")
              .shows("those whose options are given")});
   c.mark(&lab::Setting::may_be_empty, {"prompt"});
   c.add("Heads",

@@ -10,7 +10,7 @@
 #include "tools/heed/ranks.h"
 #include "tools/heed/report/output.h"
 #include "tools/heed/report/progress.h"
-#include "tools/heed/train/train_config.h"
+#include "tools/heed/train/start_config.h"
 #include "tools/heed/train/train_run.h"
 
 namespace heed {

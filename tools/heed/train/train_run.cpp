@@ -15,7 +15,6 @@ namespace heed {
 
 namespace fs = std::filesystem;
 using lab::RunFolder;
-using lab::TrainingRun;
 
 namespace {
 

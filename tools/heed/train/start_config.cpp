@@ -1,4 +1,4 @@
-#include "tools/heed/train/train_config.h"
+#include "tools/heed/train/start_config.h"
 
 #include <algorithm>
 

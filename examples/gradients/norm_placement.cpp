@@ -70,7 +70,7 @@ Measured measure(Norm norm) {
       m.size[std::size_t(l - 1)] += mean(end * end).item() / kSeeds;
       const auto at = std::find(m.depth.begin(), m.depth.end(), double(l));
       if (at != m.depth.end()) {
-        // Both models end with LN and a linear layer.
+        // Both models end with a LayerNorm and a linear layer.
         const Tensor loss = cross_entropy(matmul(ln(end), head), targets);
         const Tensor g = grad(loss, layer.down);
         m.gradient[std::size_t(at - m.depth.begin())] += std::sqrt(sum(g * g).item()) / kSeeds;
